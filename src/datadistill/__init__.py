@@ -1,0 +1,46 @@
+"""datadistill: learn a few synthetic images that train a network like the whole data set.
+
+    import datadistill as dd
+
+    train, test = dd.data.load("digits")
+    distilled = dd.distill(train, dd.models.LeNet(), initialization=dd.FixedInit(seed=1))
+    distilled.save("digits.safetensors")
+    network = dd.load("digits.safetensors").train()  # a plain nn.Module, trained
+    print(dd.evaluate("digits.safetensors", test))
+"""
+
+from . import data, models
+from .artefact import Claim, DistilledData, load
+from .core.adjoint import BackGradient, StoredGraph, Truncated
+from .core.distiller import DistillerConfig
+from .core.initialization import FixedInit, RandomInit
+from .core.objective import Classification, Regression
+from .data import LabelledData
+from .errors import DataDistillError
+from .evaluation import Evaluation, evaluate
+from .progress import Progress
+from .runs import distill
+from .version import __version__
+
+__all__ = [
+    "BackGradient",
+    "Claim",
+    "Classification",
+    "DataDistillError",
+    "DistilledData",
+    "DistillerConfig",
+    "Evaluation",
+    "FixedInit",
+    "LabelledData",
+    "Progress",
+    "RandomInit",
+    "Regression",
+    "StoredGraph",
+    "Truncated",
+    "__version__",
+    "data",
+    "distill",
+    "evaluate",
+    "load",
+    "models",
+]

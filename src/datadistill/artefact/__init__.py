@@ -1,0 +1,6 @@
+"""The artefact: the one file that holds distilled data and all that is needed to use it."""
+
+from .distilled_data import DistilledData, load
+from .header import Claim, Header
+
+__all__ = ["Claim", "DistilledData", "Header", "load"]

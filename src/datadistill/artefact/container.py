@@ -1,0 +1,122 @@
+"""The bytes of an artefact: safetensors with a header and a content hash.
+
+Nothing that is read is ever executed, and every byte is covered by the hash. The format is
+described in ``docs/artefact.md``.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from ..errors import ArtefactError
+from ..files import write_atomically
+
+SCHEMA_VERSION = 1
+KEY = "datadistill"  # the one metadata entry of the safetensors file
+HEADER_LIMIT = 16 * 2**20  # bytes
+PICKLE_PROTOCOLS = {bytes([version]) for version in range(2, 8)}
+
+
+def write_container(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
+    """Writes tensors and a JSON header to one file, atomically."""
+    tensors = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    index, data = _split(safetensors.torch.save(tensors), path)
+    header = {"schema_version": SCHEMA_VERSION, **header}
+    header["content_hash"] = _content_hash(header, index, data)
+    write_atomically(path, safetensors.torch.save(tensors, {KEY: _canonical(header)}))
+
+
+def read_container(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Reads and checks a file; returns its tensors and its header."""
+    raw = _read(path)
+    index, data = _split(raw, path)
+    metadata = index.pop("__metadata__", None)
+    if not isinstance(metadata, dict) or KEY not in metadata:
+        raise ArtefactError(
+            f"{path} is a safetensors file, but not an artefact of datadistill.",
+            "Give a file that was written by DistilledData.save or datadistill distill.",
+        )
+    try:
+        header = json.loads(metadata[KEY])
+        version = header["schema_version"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise _damaged(path, "its header cannot be read") from None
+    if not isinstance(version, int) or version < 1:
+        raise _damaged(path, f"its schema version is {version!r}")
+    if version > SCHEMA_VERSION:
+        raise ArtefactError(
+            f"{path} has schema version {version}; this datadistill reads up to {SCHEMA_VERSION}.",
+            "Upgrade datadistill to use it.",
+        )
+    claimed = header.pop("content_hash", None)
+    try:
+        tensors = safetensors.torch.load(raw)
+        if claimed != _content_hash(header, index, data):
+            raise _damaged(path, "its content does not match its hash")
+    except (SafetensorError, KeyError, ValueError, TypeError) as error:
+        raise _damaged(path, str(error)) from error
+    return tensors, header
+
+
+def _read(path: Path) -> bytes:
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise ArtefactError(f"There is no file {path}.", "Check the path.") from None
+    except OSError as error:
+        raise ArtefactError(
+            f"{path} cannot be read: {error.strerror or error}.", "Check the path."
+        ) from error
+    # Zip files are what torch.save writes; 0x80 and a small number open a bare pickle.
+    pickled = raw[:4] == b"PK\x03\x04" or (raw[:1] == b"\x80" and raw[1:2] in PICKLE_PROTOCOLS)
+    if pickled and raw[8:9] != b"{":
+        raise ArtefactError(
+            f"{path} is a pickle, which could run any code when read.",
+            "datadistill reads safetensors artefacts only; it did not open this file.",
+        )
+    return raw
+
+
+def _split(raw: bytes, path: Path) -> tuple[dict[str, Any], memoryview]:
+    """Splits a safetensors file into its JSON index and its data."""
+    length = int.from_bytes(raw[:8], "little")
+    if len(raw) < 10 or raw[8:9] != b"{" or length > HEADER_LIMIT:
+        raise ArtefactError(
+            f"{path} is not a safetensors file" + (": it is cut short." if len(raw) < 10 else "."),
+            "Give a file that was written by DistilledData.save or datadistill distill.",
+        )
+    if len(raw) < 8 + length:
+        raise _damaged(path, "it is cut short inside its header")
+    try:
+        index = json.loads(raw[8 : 8 + length])
+        end = max((v["data_offsets"][1] for k, v in index.items() if k != "__metadata__"), default=0)
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+        raise _damaged(path, "its header cannot be read") from None
+    data = memoryview(raw)[8 + length :]
+    if not isinstance(end, int) or len(data) != end:
+        raise _damaged(path, f"its header promises {end} bytes of data and it holds {len(data)}")
+    return index, data
+
+
+def _content_hash(header: dict[str, Any], index: dict[str, Any], data: memoryview) -> str:
+    """SHA-256 of the header and of every tensor's name, type, shape and bytes."""
+    digest = hashlib.sha256(_canonical(header).encode())
+    for name in sorted(index):
+        entry = index[name]
+        begin, end = entry["data_offsets"]
+        digest.update(_canonical([name, entry["dtype"], entry["shape"], end - begin]).encode())
+        digest.update(data[begin:end])
+    return digest.hexdigest()
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _damaged(path: Path, how: str) -> ArtefactError:
+    return ArtefactError(f"{path} is damaged: {how}.", "Restore it from a copy, or make it again.")

@@ -1,0 +1,259 @@
+"""DistilledData: the learned images, their labels and rates, and how to use them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+from pydantic import ValidationError
+from torch import Tensor, nn
+from torch.utils.data import Dataset
+
+from .. import models
+from ..core.device import resolve_device
+from ..core.distilled import Steps
+from ..core.initialization import FixedInit, Initialization, RandomInit, networks_for
+from ..core.network import Network, Weights
+from ..core.objective import Objective, objective_named
+from ..core.update import GradientDescent, train, update_of
+from ..data import Normalization
+from ..errors import ArtefactError
+from ..progress import ProgressCallback, silent
+from .architecture import fit, weights_hash
+from .container import read_container, write_container
+from .header import Claim, Header
+
+CARRY_LIMIT = 256 * 2**20
+"""Bytes of initial weights and constants above which a file holds only their hash."""
+
+
+@dataclass(frozen=True)
+class DistilledData(Dataset[tuple[Tensor, Tensor]]):
+    """Distilled data with all that is needed to use them again.
+
+    It is also a torch ``Dataset`` of (input, label) pairs, for ordinary training.
+
+    Attributes:
+        steps: The tensors and their schedule.
+        header: What they are for and how they were made.
+        carried: What belongs to the network: ``initial/…``, the weights of a fixed
+            initialization, and ``constants/…``, frozen parameters and buffers.
+        module: The network itself, where it is at hand.
+    """
+
+    steps: Steps
+    header: Header
+    carried: Weights = field(default_factory=dict[str, Tensor], repr=False)
+    module: nn.Module | None = field(default=None, repr=False)
+
+    @property
+    def inputs(self) -> Tensor:
+        """The distilled inputs in normalised space, (steps, images, …)."""
+        return self.steps.inputs
+
+    @property
+    def labels(self) -> Tensor:
+        """Their labels, (steps, images) or, as floats, (steps, images, …)."""
+        return self.steps.labels
+
+    @property
+    def learning_rates(self) -> Tensor:
+        """One learning rate for every (epoch, step)."""
+        return self.steps.learning_rates
+
+    @property
+    def normalization(self) -> Normalization | None:
+        """How real inputs are normalised for the networks; None if they need not be."""
+        norm = self.header.normalization
+        return Normalization((*norm.mean,), (*norm.std,)) if norm else None
+
+    @property
+    def images(self) -> Tensor:
+        """The distilled inputs as pixels, mostly in [0, 1], (steps, images, …)."""
+        return self.normalization.undo(self.inputs) if self.normalization else self.inputs
+
+    @property
+    def class_names(self) -> list[str] | None:
+        """What each class is called, if it has names."""
+        return self.header.class_names
+
+    @property
+    def claim(self) -> Claim | None:
+        """The figure they reach, once it has been measured."""
+        return self.header.claim
+
+    @property
+    def objective(self) -> Objective:
+        """What they were learned to do."""
+        return objective_named(self.header.objective)
+
+    @property
+    def rule(self) -> GradientDescent:
+        """The update rule of the learners."""
+        return GradientDescent(self.header.update_rule.momentum)
+
+    @property
+    def initialization(self) -> Initialization:
+        """The distribution of initial weights they are for."""
+        record = self.header.initialization
+        if record.kind == "random":
+            return RandomInit(record.scheme)
+        return FixedInit(record.seed, record.scheme, self._carried("initial/") or None)
+
+    def __len__(self) -> int:
+        return self.inputs.shape[0] * self.inputs.shape[1]
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"{index} is not one of {len(self)} distilled images")
+        step, image = divmod(index % len(self), self.inputs.shape[1])
+        return self.inputs[step, image], self.labels[step, image]
+
+    def with_claim(self, claim: Claim) -> "DistilledData":
+        """Returns the same distilled data with a measured figure."""
+        return replace(self, header=self.header.model_copy(update={"claim": claim}))
+
+    def train(
+        self,
+        module: nn.Module | None = None,
+        *,
+        seed: int = 0,
+        keep_weights: bool = False,
+        device: str = "auto",
+        progress: ProgressCallback = silent,
+    ) -> nn.Module:
+        """Trains a network on the distilled data, by the schedule they were made for.
+
+        Args:
+            module: A module of the same architecture; it is copied, not changed. Only needed
+                where the architecture is not built in.
+            seed: Which network of a random initialization to train.
+            keep_weights: Start from the module's own weights, not from the initialization.
+            device: Where to train: auto, cpu, cuda or mps.
+            progress: Called after every update.
+
+        Returns:
+            A plain trained ``nn.Module``. It takes inputs normalised by ``normalization``.
+        """
+        network = self.network(module, device)
+        if keep_weights:
+            theta0 = network.stack([network.weights])
+        else:
+            theta0 = self.initial_weights(network, networks_for(seed, "trained network", [0]))
+        trained = self.train_networks(network, theta0, progress)
+        return network.module({name: w[0] for name, w in trained.items()})
+
+    def train_networks(
+        self, network: Network, theta0: Weights, progress: ProgressCallback = silent
+    ) -> Weights:
+        """Trains J networks side by side from stacked initial weights; returns θ_T."""
+        steps = self.steps.to(network.device, network.dtype)
+        update = update_of(network, self.objective.inner_loss, self.rule)
+        return train(update, self.rule.start(theta0), steps, progress).weights
+
+    def initial_weights(self, network: Network, generators: Sequence[torch.Generator]) -> Weights:
+        """Draws the initial weights θ₀ of one network per generator."""
+        if self.initialization.fixed and self._left_out:
+            return network.stack([network.weights] * len(generators))
+        return self.initialization.sample(network, generators)
+
+    def network(self, module: nn.Module | None = None, device: str = "auto") -> Network:
+        """The architecture as a function of stacked weights, as it was in distillation."""
+        architecture = self.header.architecture
+        module = module or self.module
+        if module is None and not architecture.built_in:
+            raise ArtefactError(
+                f"These distilled data are for {architecture.name}, which is not built in.",
+                "Pass a module of that class: distilled.train(YourModule()), or --model.",
+            )
+        if module is None:
+            module = models.build(architecture.name, architecture.arguments)
+        fitted = fit(module, architecture, self._carried("constants/"))
+        network = Network(fitted, self.inputs[0], device=resolve_device(device))
+        if self._left_out and self._left_out != weights_hash(self._belonging_to(network)):
+            raise ArtefactError(
+                f"The weights of {type(module).__name__} are not those the data were distilled for.",
+                "Pass the module with its original weights: they were too large for the file.",
+            )
+        return network
+
+    def save(self, path: str | Path, carry_limit: int = CARRY_LIMIT) -> None:
+        """Writes the artefact: one safetensors file, whole or not at all.
+
+        Args:
+            path: Where to; an existing file is replaced.
+            carry_limit: Bytes of initial weights and constants above which the file holds
+                only their hash, and needs the module with its weights to be used.
+        """
+        header, carried = self.header, self.carried
+        if sum(t.numel() * t.element_size() for t in carried.values()) > carry_limit:
+            header, carried = header.model_copy(update={"left_out": weights_hash(carried)}), {}
+        steps = {
+            "inputs": self.inputs,
+            "labels": self.labels,
+            "learning_rates": self.learning_rates,
+        }
+        write_container(Path(path), {**steps, **carried}, header.model_dump(mode="json"))
+
+    @property
+    def _left_out(self) -> str | None:
+        return None if self.carried else self.header.left_out
+
+    def _carried(self, prefix: str) -> Weights:
+        return {n.removeprefix(prefix): t for n, t in self.carried.items() if n.startswith(prefix)}
+
+    def _belonging_to(self, network: Network) -> Weights:
+        return belonging(network, network.weights if self.initialization.fixed else {})
+
+
+def belonging(network: Network, initial: Weights) -> Weights:
+    """The tensors of a network that distilled data carry: initial weights and constants."""
+    return {
+        **{f"initial/{name}": w for name, w in initial.items()},
+        **{f"constants/{name}": c for name, c in network.constants.items()},
+    }
+
+
+def load(path: str | Path) -> DistilledData:
+    """Reads an artefact and checks all of it. Needs no data set, and executes nothing.
+
+    Args:
+        path: A file written by :meth:`DistilledData.save` or ``datadistill distill``.
+    """
+    path = Path(path)
+    tensors, raw_header = read_container(path)
+    try:
+        header = Header.model_validate(raw_header)
+        steps = Steps(*(tensors.pop(n) for n in ("inputs", "labels", "learning_rates")))
+    except ValidationError as error:
+        first = error.errors()[0]
+        field_name = ".".join(map(str, first["loc"]))
+        raise _unsound(path, f"its header's {field_name}: {first['msg']}") from error
+    except KeyError as error:
+        raise _unsound(path, f"it has no tensor {error}") from error
+    if trouble := _trouble(steps, header):
+        raise _unsound(path, trouble)
+    return DistilledData(steps, header, carried=tensors)
+
+
+def _trouble(steps: Steps, header: Header) -> str | None:
+    """What is wrong with tensors that are whole but make no sense."""
+    schedule = header.schedule
+    if steps.inputs.shape[:2] != (schedule.steps, schedule.images):
+        return f"inputs of shape {tuple(steps.inputs.shape)} do not fit its schedule"
+    if steps.labels.shape[:2] != steps.inputs.shape[:2]:
+        return f"labels of shape {tuple(steps.labels.shape)} do not fit its schedule"
+    if steps.learning_rates.shape != (schedule.epochs, schedule.steps):
+        return f"learning rates of shape {tuple(steps.learning_rates.shape)} do not fit its schedule"
+    for name, tensor in [("inputs", steps.inputs), ("learning rates", steps.learning_rates)]:
+        if not tensor.is_floating_point() or not torch.isfinite(tensor).all():
+            return f"its {name} are not all finite floating-point numbers"
+    if not (steps.learning_rates > 0).all():
+        return "its learning rates are not all positive"
+    if steps.labels.is_floating_point() and not torch.isfinite(steps.labels).all():
+        return "its labels are not all finite"
+    return None
+
+
+def _unsound(path: Path, what: str) -> ArtefactError:
+    return ArtefactError(f"{path} is not a sound artefact: {what}.", "Make it again.")

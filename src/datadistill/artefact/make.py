@@ -1,0 +1,94 @@
+"""From steps of distilled data and what they are for to :class:`DistilledData`."""
+
+import platform
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..core.distilled import Steps
+from ..core.initialization import FixedInit, Initialization, RandomInit, networks_for
+from ..core.network import Network, Weights
+from ..core.objective import Objective
+from ..core.update import GradientDescent
+from ..data import LabelledData
+from ..errors import ConfigError
+from ..version import __version__
+from .architecture import describe
+from .container import SCHEMA_VERSION
+from .distilled_data import DistilledData, belonging
+from .header import (
+    Header,
+    InitializationRecord,
+    NormalizationRecord,
+    Schedule,
+    UpdateRuleRecord,
+)
+
+
+def make(
+    steps: Steps,
+    *,
+    network: Network,
+    module: nn.Module,
+    initialization: Initialization,
+    objective: Objective,
+    rule: GradientDescent,
+    data: LabelledData,
+    configuration: dict[str, Any],
+) -> DistilledData:
+    """Puts distilled data together with all that is needed to use them again.
+
+    Args:
+        steps: The learned tensors.
+        network: The network as distillation used it.
+        module: The module it was made from.
+        initialization: The distribution of initial weights.
+        objective: What the data were learned to do.
+        rule: The update rule of the learners.
+        data: The real data they come from.
+        configuration: All settings they were made with.
+    """
+    norm = data.normalization
+    epochs, count = steps.learning_rates.shape
+    header = Header(
+        schema_version=SCHEMA_VERSION,
+        architecture=describe(network, module),
+        initialization=_record(initialization),
+        objective=objective.name,  # pyright: ignore[reportArgumentType]
+        update_rule=UpdateRuleRecord(momentum=rule.momentum),
+        schedule=Schedule(steps=count, epochs=epochs, images=steps.inputs.shape[1]),
+        normalization=NormalizationRecord(mean=[*norm.mean], std=[*norm.std]) if norm else None,
+        class_names=[*data.class_names] if data.class_names else None,
+        data=data.name,
+        claim=None,
+        configuration=configuration,
+        versions={
+            "datadistill": __version__,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+        },
+    )
+    initial: Weights = {}
+    if initialization.fixed:
+        theta0 = initialization.sample(network, networks_for(0, "trained network", [0]))
+        initial = {name: w[0] for name, w in theta0.items()}
+    return DistilledData(
+        Steps(steps.inputs.cpu(), steps.labels.cpu(), steps.learning_rates.cpu()),
+        header,
+        {name: t.cpu() for name, t in belonging(network, initial).items()},
+        module,
+    )
+
+
+def _record(initialization: Initialization) -> InitializationRecord:
+    match initialization:
+        case RandomInit(scheme):
+            return InitializationRecord(kind="random", scheme=scheme)
+        case FixedInit(seed, scheme):
+            return InitializationRecord(kind="fixed", scheme=scheme, seed=seed)
+        case _:
+            raise ConfigError(
+                f"An artefact cannot describe the initialization {type(initialization).__name__}.",
+                "Use RandomInit or FixedInit.",
+            )

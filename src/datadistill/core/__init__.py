@@ -1,0 +1,1 @@
+"""The numerics: pure tensors; no files, no printing, no clock, no global random state."""

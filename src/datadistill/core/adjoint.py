@@ -1,0 +1,175 @@
+"""Adjoints: how the gradient of the outer loss travels back through the updates."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from ..errors import ConfigError
+from .distilled import Position, Step, Steps
+from .network import Weights
+from .update import Learner, Update
+
+OuterLoss = Callable[[Weights], Tensor]
+"""θ_T → the losses (J,) of J networks on real data."""
+
+
+class Adjoint(Protocol):
+    """A way to differentiate the outer loss with respect to all steps."""
+
+    def __call__(
+        self,
+        update: Update,
+        learner: Learner,
+        steps: Steps,
+        outer_loss: OuterLoss,
+        generator: torch.Generator,
+    ) -> tuple[Tensor, Steps]:
+        """Returns the losses (J,) and the gradient of their mean, in the shape of ``steps``.
+
+        Labels that are class indices have no gradient; it is returned as zeros.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class BackGradient:
+    """Exact, in the memory of one update's graph and the weights θ₀ … θ_{T−1}.
+
+    Forward, only the weights are kept; backward, the graph of one update at a time is
+    built again and v = ∂L/∂θ_{t+1} pulled back through it.
+    """
+
+    def __call__(
+        self,
+        update: Update,
+        learner: Learner,
+        steps: Steps,
+        outer_loss: OuterLoss,
+        generator: torch.Generator,
+    ) -> tuple[Tensor, Steps]:
+        schedule = steps.schedule
+        return _sweep(update, learner, steps, outer_loss, schedule, window=len(schedule))
+
+
+@dataclass(frozen=True)
+class Truncated:
+    """Back-propagates through a window of the updates only; the rest get no gradient.
+
+    Attributes:
+        window: How many updates are differentiated.
+        random: Whether the unroll stops at a random update, so that the window falls
+            anywhere in the schedule, or the window is always the last updates.
+    """
+
+    window: int
+    random: bool = True
+
+    def __post_init__(self) -> None:
+        if self.window < 1:
+            raise ConfigError(
+                f"The truncated adjoint got a window of {self.window} updates.",
+                "Choose a window of at least 1.",
+            )
+
+    def __call__(
+        self,
+        update: Update,
+        learner: Learner,
+        steps: Steps,
+        outer_loss: OuterLoss,
+        generator: torch.Generator,
+    ) -> tuple[Tensor, Steps]:
+        schedule = steps.schedule
+        window = min(self.window, len(schedule))
+        end = len(schedule)
+        if self.random:
+            end = int(torch.randint(window, end + 1, (), generator=generator))
+        return _sweep(update, learner, steps, outer_loss, schedule[:end], window)
+
+
+@dataclass(frozen=True)
+class StoredGraph:
+    """Exact, and keeps the graphs of all T updates: faster where memory allows."""
+
+    def __call__(
+        self,
+        update: Update,
+        learner: Learner,
+        steps: Steps,
+        outer_loss: OuterLoss,
+        generator: torch.Generator,
+    ) -> tuple[Tensor, Steps]:
+        steps = Steps(_leaf(steps.inputs), _leaf(steps.labels), _leaf(steps.learning_rates))
+        with torch.enable_grad():
+            for step in steps:
+                learner = update(learner, step)
+            losses = outer_loss(learner.weights)
+            leaves = [steps.inputs, steps.labels, steps.learning_rates]
+            return losses.detach(), Steps(*_gradients([losses.mean()], leaves))
+
+
+def _sweep(
+    update: Update,
+    learner: Learner,
+    steps: Steps,
+    outer_loss: OuterLoss,
+    schedule: list[Position],
+    window: int,
+) -> tuple[Tensor, Steps]:
+    """Makes the updates of ``schedule`` and pulls back through the last ``window`` of them."""
+    trail: list[tuple[Position, Learner]] = []
+    with torch.no_grad():
+        for t, position in enumerate(schedule):
+            if t >= len(schedule) - window:
+                trail.append((position, learner))
+            learner = update(learner, steps[position])  # θ_{t+1} = θ_t − η̃_t ∇ℓ(x̃_t, θ_t)
+
+    losses, v = _outer_gradient(outer_loss, learner)  # v = ∂L/∂θ_T
+    total = Steps(
+        torch.zeros_like(steps.inputs),
+        torch.zeros_like(steps.labels),
+        torch.zeros_like(steps.learning_rates),
+    )
+    while trail:
+        position, learner = trail.pop()
+        v, gradient = _pull_back(update, learner, steps[position], v)
+        total.inputs[position.step] += gradient.inputs
+        total.labels[position.step] += gradient.labels
+        total.learning_rates[position.epoch, position.step] += gradient.learning_rate
+    return losses, total
+
+
+def _outer_gradient(outer_loss: OuterLoss, learner: Learner) -> tuple[Tensor, list[Tensor]]:
+    leaves = [_leaf(leaf) for leaf in learner.leaves()]
+    with torch.enable_grad():
+        losses = outer_loss(learner.rebuild(leaves).weights)
+        return losses.detach(), _gradients([losses.mean()], leaves)
+
+
+def _pull_back(
+    update: Update, learner: Learner, step: Step, v: list[Tensor]
+) -> tuple[list[Tensor], Step]:
+    """The vector-Jacobian product of one update: (∂L/∂θ_t, ∂L/∂step) from v = ∂L/∂θ_{t+1}."""
+    leaves = [_leaf(leaf) for leaf in learner.leaves()]
+    step = Step(*map(_leaf, step))
+    with torch.enable_grad():
+        after = update(learner.rebuild(leaves), step).leaves()
+        gradients = _gradients(after, [*leaves, *step], v)
+    return gradients[: len(leaves)], Step(*gradients[len(leaves) :])
+
+
+def _leaf(tensor: Tensor) -> Tensor:
+    """A tensor of the same values from which gradients are asked, if it can have any."""
+    return tensor.detach().requires_grad_(tensor.is_floating_point())
+
+
+def _gradients(
+    outputs: list[Tensor], leaves: list[Tensor], v: list[Tensor] | None = None
+) -> list[Tensor]:
+    """Gradients with respect to ``leaves``; zeros for those that have none."""
+    wanted = [leaf for leaf in leaves if leaf.requires_grad]
+    found = iter(torch.autograd.grad(outputs, wanted, v, materialize_grads=True))
+    return [next(found) if leaf.requires_grad else torch.zeros_like(leaf) for leaf in leaves]

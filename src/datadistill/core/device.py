@@ -1,0 +1,50 @@
+"""Devices and dtypes by name."""
+
+from typing import Literal, get_args
+
+import torch
+
+from ..errors import ConfigError
+
+DeviceName = Literal["auto", "cpu", "cuda", "mps"]
+DtypeName = Literal["float32", "float64", "bfloat16", "float16"]
+
+
+def available_devices() -> list[str]:
+    """Returns the kinds of device this machine has, fastest first."""
+    cuda = ["cuda"] if torch.cuda.is_available() else []
+    mps = ["mps"] if torch.backends.mps.is_available() else []
+    return [*cuda, *mps, "cpu"]
+
+
+def resolve_device(name: str | torch.device) -> torch.device:
+    """Turns ``auto``, ``cpu``, ``cuda`` (or ``cuda:1``) or ``mps`` into a device that is there."""
+    if name == "auto":
+        return torch.device(available_devices()[0])
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ConfigError(
+            f"There is no device called {name!r}.",
+            f"Choose one of: {', '.join(get_args(DeviceName))}.",
+        ) from None
+    there = available_devices()
+    if device.type not in there or (
+        device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count()
+    ):
+        raise ConfigError(
+            f"The device {str(device)!r} is not available on this machine.",
+            f"Choose auto, or one that is: {', '.join(there)}.",
+        )
+    return device
+
+
+def resolve_dtype(name: str | torch.dtype) -> torch.dtype:
+    """Turns the name of a floating-point type into the type."""
+    dtype = name if isinstance(name, torch.dtype) else getattr(torch, name, None)
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise ConfigError(
+            f"{name!r} is not a floating-point type.",
+            f"Choose one of: {', '.join(get_args(DtypeName))}.",
+        )
+    return dtype

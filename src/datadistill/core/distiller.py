@@ -1,0 +1,237 @@
+"""The distiller: Algorithm 1, with several steps and epochs.
+
+``init`` makes a state, ``step`` turns a state and a minibatch of real data into the next
+state. Neither has side effects.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..errors import ConfigError
+from .adjoint import Adjoint, BackGradient
+from .distilled import Steps, noise, positive, raw_rate
+from .initialization import Initialization, networks_for
+from .network import Network, Weights
+from .objective import Objective
+from .optimizer import AdamState, adam, adam_init
+from .random import stream
+from .update import GradientDescent, Update, update_of
+
+
+@dataclass(frozen=True)
+class DistillerConfig:
+    """The settings of a distillation; the defaults are the paper's protocol."""
+
+    steps: int = 1
+    """Batches of distilled data, applied in order."""
+    epochs: int = 3
+    """Passes over all steps; every (epoch, step) has its own learning rate."""
+    images_per_class: int = 1
+    """Distilled images of each class in one step (of regression: images in one step)."""
+    iterations: int = 2000
+    """Outer steps, each on one minibatch of real data."""
+    networks: int | None = None
+    """Networks sampled per outer step: 4 for random initializations, 1 for fixed ones."""
+    batch_size: int = 1024
+    """Real examples in one minibatch."""
+    learning_rate: float = 0.02
+    """Initial value of the distilled learning rates."""
+    learn_rates: bool = True
+    """Whether the learning rates are learned."""
+    learn_labels: bool | None = None
+    """Whether the labels are learned; by default only those of regression are."""
+    momentum: float = 0.0
+    """Momentum of the updates on distilled data; 0 is plain gradient descent."""
+    outer_lr: float = 0.01
+    """Learning rate of Adam on the distilled data."""
+    betas: tuple[float, float] = (0.5, 0.999)
+    """Adam's decay rates of the moments."""
+    decay: float = 0.5
+    """Factor by which the outer learning rate is multiplied after every period."""
+    decay_every: int | None = None
+    """Outer steps in a period; a tenth of all by default."""
+    clip_norm: float | None = None
+    """Longest outer gradient allowed; longer ones are scaled down."""
+    seed: int = 0
+    """Number of all random streams of the run."""
+
+    def __post_init__(self) -> None:
+        whole = ("steps", "epochs", "images_per_class", "iterations", "networks", "batch_size")
+        for name in (*whole, "decay_every"):
+            self._require(name, lambda value: value >= 1, "at least 1")
+        for name in ("learning_rate", "outer_lr", "decay", "clip_norm"):
+            self._require(name, lambda value: 0 < value < math.inf, "a positive number")
+        self._require("momentum", lambda value: 0 <= value < 1, "at least 0 and below 1")
+        self._require(
+            "betas",
+            lambda value: len(value) == 2 and all(0 <= beta < 1 for beta in value),
+            "two numbers, at least 0 and below 1",
+        )
+
+    def _require(self, name: str, holds: Callable[[Any], bool], what: str) -> None:
+        value = getattr(self, name)
+        if value is not None and not holds(value):
+            raise ConfigError(f"{name} is {value}.", f"Set {name} to {what}.")
+
+    def outer_lr_at(self, outer_step: int) -> float:
+        """The outer learning rate: multiplied by ``decay`` after every period."""
+        period = self.decay_every or math.ceil(self.iterations / 10)
+        return self.outer_lr * self.decay ** (outer_step // period)
+
+
+@dataclass(frozen=True)
+class DistillerState:
+    """Everything that changes from one outer step to the next.
+
+    Attributes:
+        outer_step: How many outer steps are done, rejected ones included.
+        parameters: What is learned: ``inputs``; ``raw_rates`` and ``labels`` if learned.
+        constants: Those of the three that are not learned.
+        adam: The outer optimiser's state.
+        rejected: How many outer steps were rejected.
+        rejected_in_a_row: How many of the last outer steps were.
+    """
+
+    outer_step: int
+    parameters: dict[str, Tensor]
+    constants: dict[str, Tensor]
+    adam: AdamState
+    rejected: int = 0
+    rejected_in_a_row: int = 0
+
+    @property
+    def distilled(self) -> Steps:
+        """The distilled data as they stand."""
+        tensors = {**self.constants, **self.parameters}
+        return Steps(tensors["inputs"], tensors["labels"], positive(tensors["raw_rates"]))
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What one outer step tells about itself."""
+
+    loss: float
+    gradient_norm: float
+    outer_lr: float
+    accepted: bool
+
+
+@dataclass(frozen=True)
+class Distiller:
+    """Learns distilled data for a network, an initialization and an objective."""
+
+    network: Network
+    initialization: Initialization
+    objective: Objective
+    config: DistillerConfig
+    adjoint: Adjoint = BackGradient()
+
+    def __post_init__(self) -> None:
+        if self.initialization.fixed and (self.config.networks or 1) > 1:
+            raise ConfigError(
+                f"A fixed initialization is one network; networks = {self.config.networks} would "
+                "compute the same thing several times.",
+                "Leave networks out, or choose a random initialization.",
+            )
+
+    @property
+    def networks(self) -> int:
+        """J: how many networks are sampled per outer step."""
+        return self.config.networks or (1 if self.initialization.fixed else 4)
+
+    @property
+    def rule(self) -> GradientDescent:
+        """The update rule of the learners."""
+        return GradientDescent(self.config.momentum)
+
+    def init(self, input_shape: torch.Size, labels: Tensor) -> DistillerState:
+        """Line 1 of Algorithm 1: x̃ from noise, η̃ ← η̃₀.
+
+        Args:
+            input_shape: The shape of one real input.
+            labels: The labels of the real data, from which distilled labels are laid out.
+        """
+        config, network, objective = self.config, self.network, self.objective
+        learn_labels = config.learn_labels
+        if learn_labels is None:
+            learn_labels = objective.learns_labels
+        start = objective.start_labels(
+            network.outputs, labels, config.steps, config.images_per_class, config.seed
+        )
+        if learn_labels:
+            start = objective.soft_labels(network.outputs, start)
+        raw = torch.full((config.epochs, config.steps), raw_rate(config.learning_rate))
+        steps = Steps(noise(config.seed, (*start.shape[:2], *input_shape)), start, raw)
+        steps = steps.to(network.device, network.dtype)
+        tensors = {"inputs": steps.inputs, "labels": steps.labels, "raw_rates": steps.learning_rates}
+        learned = {"inputs": True, "labels": learn_labels, "raw_rates": config.learn_rates}
+        parameters = {name: t for name, t in tensors.items() if learned[name]}
+        constants = {name: t for name, t in tensors.items() if not learned[name]}
+        return DistillerState(0, parameters, constants, adam_init(parameters))
+
+    def step(
+        self, state: DistillerState, batch: tuple[Tensor, Tensor]
+    ) -> tuple[DistillerState, Metrics]:
+        """Lines 3 to 10 of Algorithm 1: one outer step on a minibatch of real data.
+
+        An outer step whose loss or gradient is not finite is rejected: the state moves on
+        to the next outer step with its distilled data unchanged.
+        """
+        config, t = self.config, state.outer_step
+        losses, gradient = self.gradient(state, batch)
+        norm = torch.linalg.vector_norm(
+            torch.stack([torch.linalg.vector_norm(g.double()) for g in gradient.values()])
+        )
+        loss, lr = losses.mean(), config.outer_lr_at(t)
+        accepted = bool(torch.isfinite(loss) & torch.isfinite(norm))
+        metrics = Metrics(float(loss), float(norm), lr, accepted)
+        if not accepted:
+            return replace(
+                state,
+                outer_step=t + 1,
+                rejected=state.rejected + 1,
+                rejected_in_a_row=state.rejected_in_a_row + 1,
+            ), metrics
+        if config.clip_norm is not None and metrics.gradient_norm > config.clip_norm:
+            scale = config.clip_norm / metrics.gradient_norm
+            gradient = {name: g * scale for name, g in gradient.items()}
+        parameters, moments = adam(state.parameters, gradient, state.adam, lr, config.betas)
+        return replace(
+            state, outer_step=t + 1, parameters=parameters, adam=moments, rejected_in_a_row=0
+        ), metrics
+
+    def gradient(
+        self, state: DistillerState, batch: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Lines 4 to 9: the losses (J,) after all updates, and the gradient of their mean."""
+        inputs, labels = batch
+        config, t = self.config, state.outer_step
+        numbers = range(t * self.networks, (t + 1) * self.networks)
+        theta0 = self.initialization.sample(
+            self.network, networks_for(config.seed, "network", numbers)
+        )
+
+        def outer_loss(weights: Weights) -> Tensor:
+            return self.network.losses(weights, inputs, labels, self.objective.outer_loss)
+
+        losses, by_step = self.adjoint(
+            self.update,
+            self.rule.start(theta0),
+            state.distilled,
+            outer_loss,
+            stream(config.seed, "window", t),
+        )
+        gradient = {"inputs": by_step.inputs, "labels": by_step.labels}
+        if "raw_rates" in state.parameters:  # dη̃/d raw of softplus is the sigmoid
+            gradient["raw_rates"] = by_step.learning_rates * state.parameters["raw_rates"].sigmoid()
+        return losses, {name: gradient[name] for name in state.parameters}
+
+    @property
+    def update(self) -> Update:
+        """Line 6: θ ← θ − η̃ ∇ℓ(x̃, θ), for J networks side by side."""
+        return update_of(self.network, self.objective.inner_loss, self.rule)

@@ -1,0 +1,132 @@
+"""Initializations: the distribution p(θ₀) that distilled data are made for."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, get_args
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import ConfigError, ModelError
+from .network import Network, Weights
+from .random import stream
+
+Scheme = Literal[
+    "xavier-normal", "xavier-uniform", "he-normal", "he-uniform", "orthogonal", "module"
+]
+
+
+class Initialization(Protocol):
+    """Where the initial weights of networks come from."""
+
+    @property
+    def fixed(self) -> bool:
+        """Whether every network starts from the same weights."""
+        ...
+
+    def sample(self, network: Network, generators: Sequence[torch.Generator]) -> Weights:
+        """Draws one network from each generator; returns their stacked weights θ₀."""
+        ...
+
+
+@dataclass(frozen=True)
+class RandomInit:
+    """Random weights, drawn anew for every network.
+
+    Attributes:
+        scheme: How matrices and kernels are drawn: Xavier (gain 1) or He (for ReLU), normal or
+            uniform; orthogonal; or ``module``: the module's own ``reset_parameters``. Except
+            with ``module``, biases are 0 and other vectors keep the module's values.
+    """
+
+    scheme: Scheme = "xavier-normal"
+
+    def __post_init__(self) -> None:
+        if self.scheme not in get_args(Scheme):
+            raise ConfigError(
+                f"There is no initialization scheme {self.scheme!r}.",
+                f"Choose one of: {', '.join(get_args(Scheme))}.",
+            )
+
+    @property
+    def fixed(self) -> bool:
+        return False
+
+    def sample(self, network: Network, generators: Sequence[torch.Generator]) -> Weights:
+        draw = _draw_module if self.scheme == "module" else self._draw
+        return network.stack([draw(network, generator) for generator in generators])
+
+    def _draw(self, network: Network, generator: torch.Generator) -> Weights:
+        return {n: self._draw_weight(n, w, generator) for n, w in network.weights.items()}
+
+    def _draw_weight(self, name: str, own: Tensor, generator: torch.Generator) -> Tensor:
+        if "bias" in name.rsplit(".", 1)[-1]:
+            return torch.zeros_like(own)
+        if own.ndim < 2:  # scales of normalisation layers, slopes of PReLU and the like
+            return own
+        # Drawn in float32 on the CPU, so that every dtype and device starts alike.
+        weight = torch.empty(own.shape, dtype=torch.float32)
+        match self.scheme:
+            case "xavier-normal":
+                nn.init.xavier_normal_(weight, generator=generator)
+            case "xavier-uniform":
+                nn.init.xavier_uniform_(weight, generator=generator)
+            case "he-normal":
+                nn.init.kaiming_normal_(weight, nonlinearity="relu", generator=generator)
+            case "he-uniform":
+                nn.init.kaiming_uniform_(weight, nonlinearity="relu", generator=generator)
+            case _:
+                nn.init.orthogonal_(weight, generator=generator)
+        return weight.to(own.device, own.dtype)
+
+
+@dataclass(frozen=True)
+class FixedInit:
+    """One particular network.
+
+    Attributes:
+        seed: Which network of the random scheme it is.
+        scheme: The scheme it is drawn by.
+        weights: Its weights, where they come from a file and not from seed and scheme.
+    """
+
+    seed: int = 0
+    scheme: Scheme = "xavier-normal"
+    weights: Weights | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def fixed(self) -> bool:
+        return True
+
+    def sample(self, network: Network, generators: Sequence[torch.Generator]) -> Weights:
+        if self.weights is None:
+            generator = stream(self.seed, "fixed initialization")
+            one = RandomInit(self.scheme).sample(network, [generator])
+        else:
+            one = network.stack([self.weights])
+        return {name: w.expand(len(generators), *w.shape[1:]) for name, w in one.items()}
+
+
+def networks_for(seed: int, purpose: str, numbers: Sequence[int]) -> list[torch.Generator]:
+    """One generator per network, by the network's number."""
+    return [stream(seed, purpose, number) for number in numbers]
+
+
+def _draw_module(network: Network, generator: torch.Generator) -> Weights:
+    """Lets every layer draw its weights as it did when it was made."""
+    module = copy.deepcopy(network.module()).cpu()
+    with torch.random.fork_rng(devices=[]):
+        # reset_parameters takes no generator: lend it the global one.
+        torch.default_generator.manual_seed(generator.initial_seed())
+        for name, layer in module.named_modules():
+            reset = getattr(layer, "reset_parameters", getattr(layer, "_reset_parameters", None))
+            if callable(reset):
+                reset()
+            elif any(p.requires_grad for p in layer.parameters(recurse=False)):
+                raise ModelError(
+                    f"The layer {name or type(layer).__name__!r} has parameters of its own but no "
+                    "reset_parameters(), so its own initialization cannot be drawn again.",
+                    "Define reset_parameters(), or choose another scheme such as xavier-normal.",
+                )
+    return {n: p.detach() for n, p in module.named_parameters() if n in network.weights}

@@ -1,0 +1,16 @@
+"""Measuring: held-out networks trained on distilled or real data, tested on real data."""
+
+from .evaluate import Evaluation, evaluate, test
+from .reference import train_on_all
+from .search import LEARNING_RATES, accuracy_of, search, with_rate
+
+__all__ = [
+    "LEARNING_RATES",
+    "Evaluation",
+    "accuracy_of",
+    "evaluate",
+    "search",
+    "test",
+    "train_on_all",
+    "with_rate",
+]

@@ -1,0 +1,40 @@
+"""The reference every distillation is measured by: ordinary training on all real data."""
+
+import torch
+
+from ..core.network import Network, Weights
+from ..core.objective import Objective
+from ..core.optimizer import adam, adam_init
+from ..core.random import minibatch
+from ..core.update import gradient
+from ..data import LabelledData
+from ..progress import Progress, ProgressCallback, silent
+
+
+def train_on_all(
+    network: Network,
+    theta0: Weights,
+    data: LabelledData,
+    objective: Objective,
+    *,
+    epochs: int = 30,
+    batch_size: int = 64,
+    lr: float = 1e-3,
+    seed: int = 0,
+    progress: ProgressCallback = silent,
+) -> Weights:
+    """Trains J networks on a whole data set with Adam; returns their weights."""
+    weights, state = theta0, adam_init(theta0)
+    total = epochs * max(len(data) // batch_size, 1)
+    with torch.no_grad():
+        for t in range(total):
+            indices = minibatch(seed, t, batch_size, len(data))
+            inputs, labels = data.batch(indices, network.device, network.dtype)
+
+            def loss(w: Weights, x: torch.Tensor = inputs, y: torch.Tensor = labels) -> torch.Tensor:
+                return network.losses(w, x, y, objective.outer_loss).sum()
+
+            direction = gradient(loss, weights)
+            weights, state = adam(weights, direction, state, lr, (0.9, 0.999))
+            progress(Progress("training on all data", t + 1, total))
+    return weights

@@ -1,0 +1,8 @@
+"""Networks: one file each, all made with (channels, size, classes)."""
+
+from .lenet import LeNet
+from .linear import Linear
+from .mlp import MLP
+from .registry import MODELS, build, built_in_name, find
+
+__all__ = ["MLP", "MODELS", "LeNet", "Linear", "build", "built_in_name", "find"]
