@@ -1,5 +1,7 @@
 """datadistill: learn a few synthetic images that train a network like the whole data set.
 
+Example::
+
     import datadistill as dd
 
     train, test = dd.data.load("digits")

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from .errors import FileError
@@ -16,7 +16,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path) -> Generator[Path]:
     """Lends a temporary path in the same folder; what is written there replaces ``path``.
 
     If the body raises, the temporary file is removed and ``path`` stays as it was.

@@ -94,7 +94,9 @@ def _split(raw: bytes, path: Path) -> tuple[dict[str, Any], memoryview]:
         raise _damaged(path, "it is cut short inside its header")
     try:
         index = json.loads(raw[8 : 8 + length])
-        end = max((v["data_offsets"][1] for k, v in index.items() if k != "__metadata__"), default=0)
+        end = max(
+            (v["data_offsets"][1] for k, v in index.items() if k != "__metadata__"), default=0
+        )
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
         raise _damaged(path, "its header cannot be read") from None
     data = memoryview(raw)[8 + length :]

@@ -172,7 +172,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         network = Network(fitted, self.inputs[0], device=resolve_device(device))
         if self._left_out and self._left_out != weights_hash(self._belonging_to(network)):
             raise ArtefactError(
-                f"The weights of {type(module).__name__} are not those the data were distilled for.",
+                f"The weights of {type(module).__name__} are not those it was distilled for.",
                 "Pass the module with its original weights: they were too large for the file.",
             )
         return network
@@ -244,7 +244,9 @@ def _trouble(steps: Steps, header: Header) -> str | None:
     if steps.labels.shape[:2] != steps.inputs.shape[:2]:
         return f"labels of shape {tuple(steps.labels.shape)} do not fit its schedule"
     if steps.learning_rates.shape != (schedule.epochs, schedule.steps):
-        return f"learning rates of shape {tuple(steps.learning_rates.shape)} do not fit its schedule"
+        return (
+            f"learning rates of shape {tuple(steps.learning_rates.shape)} do not fit its schedule"
+        )
     for name, tensor in [("inputs", steps.inputs), ("learning rates", steps.learning_rates)]:
         if not tensor.is_floating_point() or not torch.isfinite(tensor).all():
             return f"its {name} are not all finite floating-point numbers"

@@ -6,7 +6,7 @@ state. Neither has side effects.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -129,7 +129,7 @@ class Distiller:
     initialization: Initialization
     objective: Objective
     config: DistillerConfig
-    adjoint: Adjoint = BackGradient()
+    adjoint: Adjoint = field(default_factory=BackGradient)
 
     def __post_init__(self) -> None:
         if self.initialization.fixed and (self.config.networks or 1) > 1:
@@ -168,7 +168,11 @@ class Distiller:
         raw = torch.full((config.epochs, config.steps), raw_rate(config.learning_rate))
         steps = Steps(noise(config.seed, (*start.shape[:2], *input_shape)), start, raw)
         steps = steps.to(network.device, network.dtype)
-        tensors = {"inputs": steps.inputs, "labels": steps.labels, "raw_rates": steps.learning_rates}
+        tensors = {
+            "inputs": steps.inputs,
+            "labels": steps.labels,
+            "raw_rates": steps.learning_rates,
+        }
         learned = {"inputs": True, "labels": learn_labels, "raw_rates": config.learn_rates}
         parameters = {name: t for name, t in tensors.items() if learned[name]}
         constants = {name: t for name, t in tensors.items() if not learned[name]}

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn.modules.batchnorm import _NormBase  # pyright: ignore[reportPrivateUsage]
+from torch.nn.parameter import is_lazy
 
 from ..errors import ModelError
 
@@ -210,7 +211,7 @@ class Network:
 def _pure_copy(module: nn.Module, name: str) -> nn.Module:
     """Copies a module, with dropout off and normalisation by the batch's own statistics."""
     for key, value in [*module.named_parameters(), *module.named_buffers()]:
-        if isinstance(value, nn.parameter.UninitializedTensorMixin):
+        if is_lazy(value):
             raise ModelError(
                 f"The parameter {key!r} of {name} has no shape yet (a lazy layer).",
                 "Call the module once on a batch of inputs before you distil with it.",

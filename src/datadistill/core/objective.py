@@ -1,7 +1,8 @@
 """Objectives: what the trained networks are judged by on real data."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -12,28 +13,32 @@ from .distilled import class_labels
 from .random import stream
 
 
-class Objective(Protocol):
-    """The outer loss on real data, and the loss a learner descends on distilled data."""
+class Objective(ABC):
+    """The outer loss on real data, and the loss a learner descends on distilled data.
 
-    name: str
-    """What it is called in files and flags."""
-    metric: str
-    """What :meth:`score` measures."""
-    learns_labels: bool
-    """Whether distilled labels are learned unless said otherwise."""
+    Attributes:
+        name: What it is called in files and flags.
+        metric: What :meth:`score` measures.
+        learns_labels: Whether distilled labels are learned unless said otherwise.
+    """
 
+    name: ClassVar[str]
+    metric: ClassVar[str]
+    learns_labels: ClassVar[bool] = False
+
+    @abstractmethod
     def inner_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """ℓ(x̃, θ): mean loss of one network on one step of distilled data."""
-        ...
 
     def outer_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """ℓ(x, θ_T): mean loss of one network on real data."""
-        ...
+        """ℓ(x, θ_T): mean loss of one network on real data; the inner loss by default."""
+        return self.inner_loss(outputs, labels)
 
+    @abstractmethod
     def score(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """One figure per network and example, (…, N), whose mean is the metric."""
-        ...
 
+    @abstractmethod
     def check(self, outputs: torch.Size, labels: Tensor, complete: bool) -> None:
         """Refuses real labels that a network with such outputs cannot learn.
 
@@ -42,38 +47,33 @@ class Objective(Protocol):
             labels: The labels of real data.
             complete: Whether every class must have an example, as training data must.
         """
-        ...
 
+    @abstractmethod
     def start_labels(
         self, outputs: torch.Size, labels: Tensor, steps: int, images_per_class: int, seed: int
     ) -> Tensor:
         """The labels that distilled data start with, (steps, images, …)."""
-        ...
 
+    @abstractmethod
     def soft_labels(self, outputs: torch.Size, labels: Tensor) -> Tensor:
         """Distilled labels as floats, which can be learned."""
-        ...
 
 
 @dataclass(frozen=True)
-class Classification:
+class Classification(Objective):
     """Cross-entropy over classes; over two classes if the network has a single output.
 
     Labels are class indices, or class probabilities as floats.
     """
 
-    name: Literal["classification"] = "classification"
-    metric: str = "accuracy"
-    learns_labels: bool = False
+    name = "classification"
+    metric = "accuracy"
 
     def inner_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
         if outputs.shape[-1] == 1:
             target = labels.to(outputs.dtype).reshape(outputs.shape)
             return F.binary_cross_entropy_with_logits(outputs, target)
         return F.cross_entropy(outputs, labels)
-
-    def outer_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        return self.inner_loss(outputs, labels)
 
     def score(self, outputs: Tensor, labels: Tensor) -> Tensor:
         if outputs.shape[-1] == 1:
@@ -121,18 +121,15 @@ class Classification:
 
 
 @dataclass(frozen=True)
-class Regression:
+class Regression(Objective):
     """Mean squared error. Distilled labels are targets, and are learned as well."""
 
-    name: Literal["regression"] = "regression"
-    metric: str = "mean squared error"
-    learns_labels: bool = True
+    name = "regression"
+    metric = "mean squared error"
+    learns_labels = True
 
     def inner_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
         return F.mse_loss(outputs, labels.reshape(outputs.shape))
-
-    def outer_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        return self.inner_loss(outputs, labels)
 
     def score(self, outputs: Tensor, labels: Tensor) -> Tensor:
         return (outputs - labels.reshape(outputs.shape[-2:])).square().mean(-1)

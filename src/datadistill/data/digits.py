@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
-from sklearn.datasets import load_digits as load_embedded
 
 from .labelled import LabelledData, Normalization
 
@@ -14,6 +13,8 @@ TEST_EXAMPLES = 360
 
 def load_digits(data_dir: Path | None = None) -> tuple[LabelledData, LabelledData]:
     """Returns a fixed split: 1,437 training and 360 test images. Needs no files."""
+    from sklearn.datasets import load_digits as load_embedded  # slow to import
+
     pixels, digits = load_embedded(return_X_y=True)
     small = torch.from_numpy(pixels).float().reshape(-1, 1, 8, 8)  # whole numbers 0 to 16
     large = F.interpolate(small, size=28, mode="bilinear", align_corners=False)

@@ -31,8 +31,7 @@ def read_idx(path: Path) -> Tensor:
     wanted = int(np.prod(shape, dtype=object))
     if len(raw) - header != wanted:
         raise DataError(
-            f"{path} promises {wanted} bytes (shape {tuple(shape)}) but holds "
-            f"{len(raw) - header}.",
+            f"{path} promises {wanted} bytes (shape {tuple(shape)}) but holds {len(raw) - header}.",
             "Fetch the file again; this one is damaged.",
         )
     # A bytearray is writable, as tensors must be; this is the only copy.

@@ -91,6 +91,11 @@ class LabelledData:
         """The shape of one input."""
         return self.inputs.shape[1:]
 
+    @property
+    def classes(self) -> int:
+        """How many classes there are: as many as have names, or as the labels show."""
+        return len(self.class_names) if self.class_names else int(self.labels.max()) + 1
+
     def batch(
         self, indices: Tensor | slice, device: torch.device, dtype: torch.dtype
     ) -> tuple[Tensor, Tensor]:
@@ -146,8 +151,9 @@ def as_data(source: Any, split: str = "train") -> LabelledData:
     """
     if isinstance(source, LabelledData):
         return source
-    if isinstance(source, tuple | list) and len(source) == 2:  # pyright: ignore[reportUnknownArgumentType]
-        return LabelledData(*map(_tensor, source), split=split)  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(source, tuple | list) and len(source) == 2:
+        inputs, labels = source
+        return LabelledData(_tensor(inputs), _tensor(labels), split=split)
     if isinstance(source, Dataset):
         return _from_items(source, split)  # pyright: ignore[reportArgumentType]
     raise DataError(

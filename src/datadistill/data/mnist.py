@@ -22,8 +22,8 @@ def _split(folder: Path, prefix: str, split: str) -> LabelledData:
     images, labels = read_idx(images_file), read_idx(labels_file)
     if images.ndim != 3 or images.shape[1:] != (28, 28) or labels.shape != images.shape[:1]:
         raise DataError(
-            f"{images_file} holds images of shape {tuple(images.shape)} and {labels_file} labels of "
-            f"shape {tuple(labels.shape)}: not MNIST.",
+            f"{images_file} holds images of shape {tuple(images.shape)} and {labels_file} labels "
+            f"of shape {tuple(labels.shape)}: not MNIST.",
             "Fetch the four files of MNIST again from their source.",
         )
     return LabelledData(

@@ -1,6 +1,6 @@
 """Measuring: held-out networks trained on distilled or real data, tested on real data."""
 
-from .evaluate import Evaluation, evaluate, test
+from .evaluate import Evaluation, evaluate, test_networks
 from .reference import train_on_all
 from .search import LEARNING_RATES, accuracy_of, search, with_rate
 
@@ -10,7 +10,7 @@ __all__ = [
     "accuracy_of",
     "evaluate",
     "search",
-    "test",
+    "test_networks",
     "train_on_all",
     "with_rate",
 ]

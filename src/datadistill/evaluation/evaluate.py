@@ -110,11 +110,9 @@ def evaluate(
     values: list[float] = []
     losses: list[float] = []
     for numbers in _groups(networks):
-        theta0 = distilled.initial_weights(
-            network, networks_for(seed, "held-out network", numbers)
-        )
+        theta0 = distilled.initial_weights(network, networks_for(seed, "held-out network", numbers))
         trained = distilled.train_networks(network, theta0)
-        tested = test(network, trained, data, distilled.objective)
+        tested = test_networks(network, trained, data, distilled.objective)
         values += tested.values
         losses += tested.losses
         shown = {distilled.objective.metric: sum(values) / len(values)}
@@ -130,8 +128,8 @@ def evaluate(
     )
 
 
-def test(
-    network: Network, weights: Weights, data: LabelledData, objective: Objective, seed: int = 0
+def test_networks(
+    network: Network, weights: Weights, data: LabelledData, objective: Objective
 ) -> Evaluation:
     """Tests J trained networks on all real data."""
     networks = len(next(iter(weights.values())))
@@ -151,7 +149,7 @@ def test(
         data=data.name,
         split=data.split,
         examples=len(data),
-        seed=seed,
+        seed=0,
     )
 
 

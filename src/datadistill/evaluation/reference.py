@@ -30,11 +30,10 @@ def train_on_all(
         for t in range(total):
             indices = minibatch(seed, t, batch_size, len(data))
             inputs, labels = data.batch(indices, network.device, network.dtype)
-
-            def loss(w: Weights, x: torch.Tensor = inputs, y: torch.Tensor = labels) -> torch.Tensor:
-                return network.losses(w, x, y, objective.outer_loss).sum()
-
-            direction = gradient(loss, weights)
+            direction = gradient(
+                lambda w, x=inputs, y=labels: network.losses(w, x, y, objective.outer_loss).sum(),
+                weights,
+            )
             weights, state = adam(weights, direction, state, lr, (0.9, 0.999))
             progress(Progress("training on all data", t + 1, total))
     return weights

@@ -11,7 +11,7 @@ from ..core.objective import Objective
 from ..core.update import GradientDescent, train, update_of
 from ..data import LabelledData
 from ..progress import Progress, ProgressCallback, silent
-from .evaluate import test
+from .evaluate import test_networks
 
 LEARNING_RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 EPOCHS = (1, 3, 5)
@@ -32,10 +32,11 @@ def accuracy_of(
     objective: Objective,
 ) -> list[float]:
     """Trains the networks on each set of steps; returns the mean metric of each set."""
-    update, rule = update_of(network, objective.inner_loss, GradientDescent()), GradientDescent()
+    rule = GradientDescent()
+    update = update_of(network, objective.inner_loss, rule)
     return [
-        test(network, train(update, rule.start(theta0), steps).weights, data, objective).mean
-        for steps in sets
+        test_networks(network, weights, data, objective).mean
+        for weights in (train(update, rule.start(theta0), steps).weights for steps in sets)
     ]
 
 

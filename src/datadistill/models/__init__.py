@@ -3,6 +3,6 @@
 from .lenet import LeNet
 from .linear import Linear
 from .mlp import MLP
-from .registry import MODELS, build, built_in_name, find
+from .registry import MODELS, arguments_for, build, built_in_name, find
 
-__all__ = ["MLP", "MODELS", "LeNet", "Linear", "build", "built_in_name", "find"]
+__all__ = ["MLP", "MODELS", "LeNet", "Linear", "arguments_for", "build", "built_in_name", "find"]

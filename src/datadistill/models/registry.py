@@ -3,7 +3,7 @@
 import importlib
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from torch import nn
@@ -30,6 +30,16 @@ def build(name: str, arguments: Mapping[str, int]) -> nn.Module:
             f"The network {name!r} cannot be made with {dict(arguments)}: {error}",
             "Choose another network, or data of a size that it takes.",
         ) from error
+
+
+def arguments_for(input_shape: Sequence[int], classes: int) -> dict[str, int]:
+    """Constructor arguments of built-in networks for square images of a shape."""
+    if len(input_shape) != 3 or input_shape[1] != input_shape[2]:
+        raise ModelError(
+            f"The built-in networks take square images, not inputs of shape {tuple(input_shape)}.",
+            "Resize the images, or give your own network as package.module:Class.",
+        )
+    return {"channels": input_shape[0], "size": input_shape[1], "classes": classes}
 
 
 def built_in_name(module: nn.Module) -> str | None:

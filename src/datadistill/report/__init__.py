@@ -1,0 +1,5 @@
+"""Figures."""
+
+from .picture import draw
+
+__all__ = ["draw"]

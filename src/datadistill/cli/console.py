@@ -1,0 +1,73 @@
+"""What the user sees while something runs: messages and progress bars."""
+
+import contextlib
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as Bars
+from rich.text import Text
+
+from ..progress import Progress, ProgressCallback
+
+out = Console(highlight=False, soft_wrap=True)
+"""Results: standard output."""
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+"""Progress and messages: standard error, so that results can be piped."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Common:
+    """Flags that every command has."""
+
+    quiet: bool = False
+    """Print results only: no progress bars, no hints."""
+    debug: bool = False
+    """Show the traceback of an error."""
+
+    def say(self, text: str) -> None:
+        """Tells the user what happens, unless ``--quiet``."""
+        if not self.quiet:
+            err.print(text)
+
+    @contextlib.contextmanager
+    def bars(self) -> Generator[ProgressCallback]:
+        """A progress callback that draws one bar per stage, on terminals only."""
+        columns = (
+            TextColumn("{task.description:<24}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            _Values(),
+            TimeRemainingColumn(compact=True),
+        )
+        silent = self.quiet or not err.is_terminal
+        with Bars(*columns, console=err, disable=silent, transient=False) as bars:
+            stages: dict[str, TaskID] = {}
+
+            def show(progress: Progress) -> None:
+                if progress.stage not in stages:
+                    stages[progress.stage] = bars.add_task(progress.stage, total=progress.total)
+                bars.update(stages[progress.stage], completed=progress.done, values=progress.values)
+
+            yield show
+
+
+class _Values(ProgressColumn):
+    """Figures of the stage: loss, held-out accuracy."""
+
+    def render(self, task: Task) -> Text:
+        values = task.fields.get("values", {})
+        shown = [
+            f"{name} {100 * value:.1f} %" if "accuracy" in name else f"{name} {value:.3f}"
+            for name, value in values.items()
+        ]
+        return Text("  ".join(shown), style="cyan")

@@ -1,0 +1,76 @@
+"""The command line: ``datadistill COMMAND``."""
+
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import torch
+import tyro
+
+from ..errors import DataDistillError
+from ..version import __version__
+from .console import err
+from .distill import Distill
+from .evaluate import Evaluate
+from .quickstart import Quickstart
+from .train import Train
+
+Command = (
+    Annotated[Quickstart, tyro.conf.subcommand("quickstart")]
+    | Annotated[Distill, tyro.conf.subcommand("distill")]
+    | Annotated[Train, tyro.conf.subcommand("train")]
+    | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+)
+
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; returns the exit code."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments in (["--version"], ["version"]):
+        print(f"datadistill {__version__}")  # noqa: T201
+        return 0
+    command = tyro.cli(
+        Command,  # pyright: ignore[reportArgumentType]
+        prog="datadistill",
+        description="Learn a few synthetic images that train a network like the whole data set.",
+        args=arguments,
+        config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
+    )
+    try:
+        command.run()
+    except KeyboardInterrupt:
+        err.print("Interrupted; nothing was written.")
+        return INTERRUPTED
+    except Exception as error:
+        if command.debug:
+            traceback.print_exc()
+        return _report(error)
+    return 0
+
+
+def _report(error: Exception) -> int:
+    """Prints an error in one or two lines; returns its exit code."""
+    if isinstance(error, DataDistillError):
+        err.print(f"error: {error.what}\n{error.remedy}", markup=False)
+        return error.exit_code
+    if _out_of_memory(error):
+        err.print(
+            "error: There is not enough memory.\n"
+            "Lower --batch-size, --networks or --images-per-class, or use --adjoint back-gradient."
+        )
+        return 1
+    err.print(
+        f"error: unexpected {type(error).__name__}: {error}\n"
+        "Run again with --debug for the traceback, and please report it.",
+        markup=False,
+    )
+    return 1
+
+
+def _out_of_memory(error: Exception) -> bool:
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "allocate memory" in str(error)

@@ -1,0 +1,51 @@
+"""``datadistill train``: train a network on distilled data."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import safetensors.torch
+import tyro
+
+from .. import models
+from ..artefact import load
+from ..core.device import DeviceName
+from ..errors import FileError
+from ..files import check_writable, write_atomically
+from .console import Common, out
+
+
+@dataclass(frozen=True)
+class Train(Common):
+    """Train a network on distilled data and save its weights."""
+
+    artefact: tyro.conf.Positional[Path]
+    """The artefact: a file written by datadistill distill."""
+    model: str | None = None
+    """The network, where it is not built in: package.module:Class or file.py:Class."""
+    seed: int = 0
+    """Which network of a random initialization to train."""
+    device: DeviceName = "auto"
+    """Where to compute."""
+    output: Path | None = None
+    """File for the weights; ARTEFACT-trained.safetensors by default."""
+    overwrite: bool = False
+    """Replace the file if it exists."""
+
+    def run(self) -> None:
+        """Trains, and writes the weights as safetensors under the module's own names."""
+        output = self.output or self.artefact.with_name(f"{self.artefact.stem}-trained.safetensors")
+        if output.exists() and not self.overwrite:
+            raise FileError(f"{output} exists.", "Name another --output, or pass --overwrite.")
+        distilled = load(self.artefact)
+        check_writable(output)
+        module = models.find(self.model, {}) if self.model else None
+        with self.bars() as progress:
+            network = distilled.train(module, seed=self.seed, device=self.device, progress=progress)
+        # Shared weights are one tensor under two names, which the format has no word for.
+        weights = {n: w.detach().cpu().clone() for n, w in network.state_dict().items()}
+        write_atomically(output, safetensors.torch.save(weights))
+        out.print(f"trained weights: {output}")
+        kind, norm = type(network).__name__, distilled.normalization
+        self.say(f"Load them: {kind}.load_state_dict(safetensors.torch.load_file('{output}'))")
+        if norm:
+            self.say(f"It takes pixels in [0, 1], less mean {norm.mean}, divided by {norm.std}.")

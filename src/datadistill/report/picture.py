@@ -1,0 +1,81 @@
+"""Pictures of distilled images with their labels and learning rates."""
+
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from ..artefact import DistilledData
+from ..errors import DataError
+from ..files import replacing
+
+IMAGE = 0.8  # inches a side
+MARGIN = 1.5  # inches left of the images, for the step and its learning rates
+TITLE = 0.8  # inches above them
+
+
+def draw(distilled: DistilledData, path: Path) -> None:
+    """Writes a picture: a row of images per step, with its learning rate in every epoch."""
+    import matplotlib as mpl  # slow to import
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    images = distilled.images.detach().cpu()
+    if images.ndim != 5 or images.shape[2] not in (1, 3):
+        raise DataError(
+            f"Distilled data of shape {tuple(images.shape[2:])} are not images.",
+            "Only grey or colour images can be drawn.",
+        )
+    steps, columns = images.shape[:2]
+    width, height = MARGIN + columns * IMAGE + 0.15, TITLE + steps * IMAGE + 0.15
+    with mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 8}):
+        figure = Figure(figsize=(width, height), facecolor="white")
+        FigureCanvasAgg(figure)
+        figure.text(MARGIN / width, 1 - 0.22 / height, _title(distilled), va="center", fontsize=9)
+        for step in range(steps):
+            bottom = height - TITLE - (step + 1) * IMAGE
+            middle = (bottom + IMAGE / 2) / height
+            figure.text(0.12 / width, middle, _rates(distilled, step), va="center", linespacing=1.3)
+            for column in range(columns):
+                left = MARGIN + column * IMAGE
+                box = (left / width, bottom / height, 0.94 * IMAGE / width, 0.94 * IMAGE / height)
+                axes = figure.add_axes(box)
+                axes.axis("off")
+                axes.imshow(_pixels(images[step, column]), cmap="gray", interpolation="nearest")
+                if step == 0:
+                    axes.set_title(_label(distilled, column), fontsize=9, pad=3)
+        with replacing(path) as temporary:
+            figure.savefig(temporary, dpi=150)
+
+
+def _pixels(image: Tensor) -> np.ndarray:
+    """One image stretched to its own range, as distilled images go far beyond [0, 1]."""
+    low, high = image.aminmax()
+    stretched = (image - low) / (high - low).clamp_min(1e-12)
+    return stretched.permute(1, 2, 0).squeeze(-1).float().numpy()
+
+
+def _label(distilled: DistilledData, column: int) -> str:
+    label = distilled.labels[0, column]
+    if label.is_floating_point():
+        return "" if label.ndim else f"{float(label):.2f}"
+    number = int(label)
+    return distilled.class_names[number] if distilled.class_names else str(number)
+
+
+def _rates(distilled: DistilledData, step: int) -> str:
+    rates = distilled.learning_rates[:, step].tolist()
+    shown = [f"η{_subscript(e + 1)} = {rate:.3g}" for e, rate in enumerate(rates[:3])]
+    more = [f"… {len(rates)} epochs"] if len(rates) > 3 else []
+    return "\n".join([f"step {step + 1}", *shown, *more])
+
+
+def _subscript(number: int) -> str:
+    return "".join("₀₁₂₃₄₅₆₇₈₉"[int(digit)] for digit in str(number))
+
+
+def _title(distilled: DistilledData) -> str:
+    header = distilled.header
+    count = f"{len(distilled)} distilled images of {header.data}"
+    kind = f"for {header.architecture.name}, {header.initialization.kind} initialization"
+    return f"{count} {kind}" + (f": {distilled.claim}" if distilled.claim else "")

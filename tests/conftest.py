@@ -1,0 +1,41 @@
+"""Settings of all tests: one thread each, the devices that are there, and real data."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from datadistill.core.device import available_devices
+from datadistill.data import LabelledData, load
+
+# Two OpenMP threads that spin against other load are far slower than one.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+torch.set_num_threads(1)
+
+
+@pytest.fixture(params=available_devices())
+def device(request: pytest.FixtureRequest) -> str:
+    """Every kind of device that this machine has."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder with real data sets, from ``$DATADISTILL_DATA``."""
+    folder = os.environ.get("DATADISTILL_DATA")
+    if not folder:
+        pytest.skip("needs real data: set $DATADISTILL_DATA to a folder that holds them")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def mnist(data_dir: Path) -> tuple[LabelledData, LabelledData]:
+    if not (data_dir / "mnist").is_dir():
+        pytest.skip(f"needs the real MNIST: put its four files into {data_dir / 'mnist'}")
+    return load("mnist", data_dir)
+
+
+@pytest.fixture(scope="session")
+def digits() -> tuple[LabelledData, LabelledData]:
+    return load("digits")
