@@ -71,10 +71,10 @@ class Claim(_Record):
 
     def __str__(self) -> str:
         percent = self.metric == "accuracy"
-        scale, unit = (100, " %") if percent else (1, f" {self.metric}")
-        deviation = f" ± {scale * self.std:.4g}" if self.networks > 1 else ""
+        scale, unit, form = (100, " %", ".2f") if percent else (1, f" {self.metric}", ".4g")
+        deviation = f" ± {scale * self.std:{form}}" if self.networks > 1 else ""
         over = f" over {self.networks} networks" if self.networks > 1 else ""
-        return f"{scale * self.mean:.4g}{deviation}{unit} on {self.data} {self.split}{over}"
+        return f"{scale * self.mean:{form}}{deviation}{unit} on {self.data} {self.split}{over}"
 
 
 class Header(_Record):

@@ -62,8 +62,8 @@ class Quickstart(Common):
             "\nWhat to try next:\n"
             f"  datadistill train {artefact}     a LeNet trained on these 10 images alone\n"
             f"  datadistill evaluate {artefact}  test them again\n"
-            f"  datadistill distill --help{' ' * 22}your own settings; MNIST\n"
-            f"  README.md{' ' * 39}your own data and networks, in Python"
+            f"  datadistill distill --help{' ' * 26}your own settings; MNIST\n"
+            f"  README.md{' ' * 43}your own data and networks, in Python"
         )
 
 

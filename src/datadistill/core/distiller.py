@@ -54,7 +54,7 @@ class DistillerConfig:
     decay: float = 0.5
     """Factor by which the outer learning rate is multiplied after every period."""
     decay_every: int | None = None
-    """Outer steps in a period; a tenth of all by default."""
+    """Outer steps in a period; 40 passes over the training data by default."""
     clip_norm: float | None = None
     """Longest outer gradient allowed; longer ones are scaled down."""
     seed: int = 0
@@ -78,10 +78,15 @@ class DistillerConfig:
         if value is not None and not holds(value):
             raise ConfigError(f"{name} is {value}.", f"Set {name} to {what}.")
 
+    def for_examples(self, examples: int) -> "DistillerConfig":
+        """Fills in what depends on the number of real training examples."""
+        steps_per_pass = examples / min(self.batch_size, examples)
+        return replace(self, decay_every=self.decay_every or math.ceil(40 * steps_per_pass))
+
     def outer_lr_at(self, outer_step: int) -> float:
-        """The outer learning rate: multiplied by ``decay`` after every period."""
-        period = self.decay_every or math.ceil(self.iterations / 10)
-        return self.outer_lr * self.decay ** (outer_step // period)
+        """The outer learning rate: multiplied by ``decay`` after every period, if it has one."""
+        periods = outer_step // self.decay_every if self.decay_every else 0
+        return self.outer_lr * self.decay**periods
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from torch.nn.modules.batchnorm import _NormBase  # pyright: ignore[reportPrivat
 from torch.nn.parameter import is_lazy
 
 from ..errors import ModelError
+from .attention import twice_differentiable
 
 Weights = dict[str, Tensor]
 """Named weights with a leading axis of J networks."""
@@ -53,6 +54,7 @@ class Network:
     ) -> None:
         self.name = type(module).__name__
         self._module = _pure_copy(module, self.name).to(device=device, dtype=dtype)
+        self._recurrent = any(isinstance(layer, nn.RNNBase) for layer in module.modules())
         named = dict(self._module.named_parameters())
         self.weights: Weights = {n: p.detach() for n, p in named.items() if p.requires_grad}
         self.constants: Weights = {
@@ -95,7 +97,11 @@ class Network:
         return module
 
     def _forward(self, weights: Weights, inputs: Tensor) -> Tensor:
-        return functional_call(self._module, {**self.constants, **weights}, (inputs,))
+        return self._apply({**self.constants, **weights}, inputs)
+
+    def _apply(self, given: Weights, inputs: Tensor) -> Tensor:
+        with twice_differentiable(recurrent=self._recurrent):
+            return functional_call(self._module, given, (inputs,))
 
     def _for_each(self, one: Callable[[Weights], Tensor], weights: Weights) -> Tensor:
         if self.side_by_side:
@@ -152,7 +158,8 @@ class Network:
             given = {**constants, **self.weights}
             versions = {name: value._version for name, value in constants.items()}
             try:
-                functional_call(self._module.train(training), given, (example,))
+                self._module.train(training)
+                self._apply(given, example)
             except Exception:
                 if not training:
                     raise
@@ -205,7 +212,9 @@ class Network:
             outputs.square().mean(), leaves, create_graph=True, materialize_grads=True
         )
         square = sum((g.square().sum() for g in gradients), start=outputs.sum() * 0)
-        torch.autograd.grad(square, [inputs, *leaves], materialize_grads=True)
+        # Not autograd.grad, which goes only where inputs are asked for and so never meets the
+        # error that a once-differentiable function has put at the end of its path.
+        square.backward()
 
 
 def _pure_copy(module: nn.Module, name: str) -> nn.Module:

@@ -10,8 +10,9 @@ from ..errors import DataError
 from ..files import replacing
 
 IMAGE = 0.8  # inches a side
-MARGIN = 1.5  # inches left of the images, for the step and its learning rates
-TITLE = 0.8  # inches above them
+MARGIN = 1.1  # inches left of the images, for the step and its learning rates
+TITLE = 0.65  # inches above them
+SHOWN = 5  # learning rates that fit beside an image
 
 
 def draw(distilled: DistilledData, path: Path) -> None:
@@ -28,14 +29,14 @@ def draw(distilled: DistilledData, path: Path) -> None:
         )
     steps, columns = images.shape[:2]
     width, height = MARGIN + columns * IMAGE + 0.15, TITLE + steps * IMAGE + 0.15
-    with mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 8}):
+    with mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 7}):
         figure = Figure(figsize=(width, height), facecolor="white")
         FigureCanvasAgg(figure)
         figure.text(MARGIN / width, 1 - 0.22 / height, _title(distilled), va="center", fontsize=9)
         for step in range(steps):
             bottom = height - TITLE - (step + 1) * IMAGE
             middle = (bottom + IMAGE / 2) / height
-            figure.text(0.12 / width, middle, _rates(distilled, step), va="center", linespacing=1.3)
+            figure.text(0.12 / width, middle, _rates(distilled, step), va="center")
             for column in range(columns):
                 left = MARGIN + column * IMAGE
                 box = (left / width, bottom / height, 0.94 * IMAGE / width, 0.94 * IMAGE / height)
@@ -65,8 +66,8 @@ def _label(distilled: DistilledData, column: int) -> str:
 
 def _rates(distilled: DistilledData, step: int) -> str:
     rates = distilled.learning_rates[:, step].tolist()
-    shown = [f"η{_subscript(e + 1)} = {rate:.3g}" for e, rate in enumerate(rates[:3])]
-    more = [f"… {len(rates)} epochs"] if len(rates) > 3 else []
+    shown = [f"η{_subscript(e + 1)} = {rate:.3g}" for e, rate in enumerate(rates[:SHOWN])]
+    more = [f"… {len(rates)} epochs"] if len(rates) > SHOWN else []
     return "\n".join([f"step {step + 1}", *shown, *more])
 
 

@@ -1,0 +1,157 @@
+"""dd.distill: the whole distillation, from real data to distilled data."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..artefact import DistilledData
+from ..artefact.make import make
+from ..core.adjoint import Adjoint, BackGradient
+from ..core.device import resolve_device, resolve_dtype
+from ..core.distiller import Distiller, DistillerConfig, DistillerState, Metrics
+from ..core.initialization import Initialization, RandomInit
+from ..core.network import Network
+from ..core.objective import Classification, Objective
+from ..core.random import minibatch
+from ..data import LabelledData, as_data
+from ..errors import ConfigError, NonFiniteError, did_you_mean
+from ..evaluation import Evaluation, evaluate
+from ..progress import Progress, ProgressCallback, silent
+
+REJECTIONS_ALLOWED = 5
+VALIDATION_NETWORKS = 8
+VALIDATIONS = 20
+
+
+def distill(
+    train: Any,
+    module: nn.Module,
+    *,
+    initialization: Initialization | None = None,
+    objective: Objective | None = None,
+    adjoint: Adjoint | None = None,
+    validation: float = 0.1,
+    device: str = "auto",
+    dtype: str | torch.dtype | None = None,
+    progress: ProgressCallback = silent,
+    **settings: Any,
+) -> DistilledData:
+    """Distils a data set into a few synthetic examples and their learning rates.
+
+    Args:
+        train: Real training data: :class:`LabelledData`, a pair (inputs, labels) of tensors,
+            or any torch ``Dataset`` of such pairs.
+        module: The network: any ``nn.Module`` from inputs to logits. It is not changed.
+        initialization: Initial weights to distil for: ``RandomInit()`` by default.
+        objective: ``Classification()`` by default, or ``Regression()``.
+        adjoint: ``BackGradient()`` by default, ``StoredGraph()`` or ``Truncated(window)``.
+        validation: Share of the training data that is held out to measure progress.
+        device: Where to compute: auto, cpu, cuda or mps.
+        dtype: What to compute in; the module's own by default.
+        progress: Called after every outer step.
+        settings: Fields of :class:`DistillerConfig`: ``steps``, ``epochs``, ``iterations``…
+
+    Returns:
+        The distilled data, with the figure reached on the validation data as their claim.
+    """
+    config = config_of(settings)
+    if not 0 <= validation < 1:
+        raise ConfigError(f"validation is {validation}.", "Set it to at least 0 and below 1.")
+    data, held_out = as_data(train), None
+    network = Network(
+        module,
+        data.example(),
+        device=resolve_device(device),
+        dtype=None if dtype is None else resolve_dtype(dtype),
+    )
+    objective = objective or Classification()
+    objective.check(network.outputs, data.labels, complete=True)
+    if validation:
+        data, held_out = data.hold_out(validation, config.seed)
+    distiller = Distiller(
+        network,
+        initialization or RandomInit(),
+        objective,
+        config.for_examples(len(data)),
+        adjoint or BackGradient(),
+    )
+    configuration = {
+        **dataclasses.asdict(distiller.config),
+        "networks": distiller.networks,
+        "adjoint": repr(distiller.adjoint),
+        "validation": validation,
+        "dtype": str(network.dtype).removeprefix("torch."),
+        "training_examples": len(data),
+    }
+
+    def distilled(state: DistillerState) -> DistilledData:
+        return make(
+            state.distilled,
+            network=network,
+            module=module,
+            initialization=distiller.initialization,
+            objective=distiller.objective,
+            rule=distiller.rule,
+            data=data,
+            configuration=configuration,
+        )
+
+    def validate(state: DistillerState) -> Evaluation | None:
+        if held_out is None:
+            return None
+        networks = 1 if distiller.initialization.fixed else VALIDATION_NETWORKS
+        return evaluate(distilled(state), held_out, networks=networks, device=str(network.device))
+
+    state = _run(distiller, data, validate, progress)
+    result, reached = distilled(state), validate(state)
+    return result.with_claim(reached.claim()) if reached else result
+
+
+def config_of(settings: dict[str, Any]) -> DistillerConfig:
+    """Turns keyword settings into a configuration; names the nearest of an unknown one."""
+    known = [f.name for f in dataclasses.fields(DistillerConfig)]
+    for name in settings:
+        if name not in known:
+            raise ConfigError(
+                f"There is no setting {name!r}.{did_you_mean(name, known)}",
+                f"The settings are: {', '.join(known)}.",
+            )
+    return DistillerConfig(**settings)
+
+
+def _run(
+    distiller: Distiller,
+    data: LabelledData,
+    validate: Callable[[DistillerState], Evaluation | None],
+    progress: ProgressCallback,
+) -> DistillerState:
+    """Makes all outer steps, each on its numbered minibatch."""
+    config, network = distiller.config, distiller.network
+    state = distiller.init(data.input_shape, data.labels)
+    every = math.ceil(config.iterations / VALIDATIONS)
+    shown: dict[str, float] = {}
+    for t in range(config.iterations):
+        indices = minibatch(config.seed, t, config.batch_size, len(data))
+        batch = data.batch(indices, network.device, network.dtype)
+        state, metrics = distiller.step(state, batch)
+        _stop_if_hopeless(state, metrics)
+        shown["loss"] = metrics.loss
+        if (t + 1) % every == 0 and (reached := validate(state)):
+            shown[f"held-out {reached.metric}"] = reached.mean
+        progress(Progress("distilling", t + 1, config.iterations, dict(shown)))
+    return state
+
+
+def _stop_if_hopeless(state: DistillerState, metrics: Metrics) -> None:
+    if state.rejected_in_a_row >= REJECTIONS_ALLOWED:
+        rates = state.distilled.learning_rates
+        raise NonFiniteError(
+            f"The loss or its gradient was not finite in {REJECTIONS_ALLOWED} outer steps in a row, "
+            f"up to outer step {state.outer_step} (loss {metrics.loss:.3g}, learning rates up to "
+            f"{float(rates.max()):.3g}).",
+            "Lower learning_rate or outer_lr, or set clip_norm.",
+        )
