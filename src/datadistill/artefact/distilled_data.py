@@ -27,7 +27,7 @@ CARRY_LIMIT = 256 * 2**20
 """Bytes of initial weights and constants above which a file holds only their hash."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DistilledData(Dataset[tuple[Tensor, Tensor]]):
     """Distilled data with all that is needed to use them again.
 
@@ -43,8 +43,8 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
 
     steps: Steps
     header: Header
-    carried: Weights = field(default_factory=dict[str, Tensor], repr=False)
-    module: nn.Module | None = field(default=None, repr=False)
+    carried: Weights = field(default_factory=dict[str, Tensor])
+    module: nn.Module | None = None
 
     @property
     def inputs(self) -> Tensor:
@@ -99,6 +99,15 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         if record.kind == "random":
             return RandomInit(record.scheme)
         return FixedInit(record.seed, record.scheme, self._carried("initial/") or None)
+
+    def __repr__(self) -> str:
+        header, schedule = self.header, self.header.schedule
+        reaches = f": {self.claim}" if self.claim else ""
+        return (
+            f"<DistilledData: {len(self)} images of {header.data} for {header.architecture.name}, "
+            f"{header.initialization.kind} initialization, {schedule.steps} step(s) × "
+            f"{schedule.epochs} epoch(s){reaches}>"
+        )
 
     def __len__(self) -> int:
         return self.inputs.shape[0] * self.inputs.shape[1]

@@ -1,5 +1,6 @@
 """From steps of distilled data and what they are for to :class:`DistilledData`."""
 
+import json
 import platform
 from typing import Any
 
@@ -62,7 +63,7 @@ def make(
         class_names=[*data.class_names] if data.class_names else None,
         data=data.name,
         claim=None,
-        configuration=configuration,
+        configuration=json.loads(json.dumps(configuration)),  # as a file gives it back
         versions={
             "datadistill": __version__,
             "torch": torch.__version__,

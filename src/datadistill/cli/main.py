@@ -32,23 +32,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments in (["--version"], ["version"]):
         print(f"datadistill {__version__}")  # noqa: T201
         return 0
-    command = tyro.cli(
+    try:
+        # Settings check themselves when they are made, so parsing may raise our errors too.
+        _parse(arguments).run()
+    except KeyboardInterrupt:
+        err.print("Interrupted; nothing was written.")
+        return INTERRUPTED
+    except Exception as error:
+        if "--debug" in arguments:
+            traceback.print_exc()
+        return _report(error)
+    return 0
+
+
+def _parse(arguments: list[str]) -> Command:
+    return tyro.cli(
         Command,  # pyright: ignore[reportArgumentType]
         prog="datadistill",
         description="Learn a few synthetic images that train a network like the whole data set.",
         args=arguments,
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
     )
-    try:
-        command.run()
-    except KeyboardInterrupt:
-        err.print("Interrupted; nothing was written.")
-        return INTERRUPTED
-    except Exception as error:
-        if command.debug:
-            traceback.print_exc()
-        return _report(error)
-    return 0
 
 
 def _report(error: Exception) -> int:

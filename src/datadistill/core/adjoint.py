@@ -120,11 +120,15 @@ def _sweep(
     window: int,
 ) -> tuple[Tensor, Steps]:
     """Makes the updates of ``schedule`` and pulls back through the last ``window`` of them."""
-    trail: list[tuple[Position, Learner]] = []
+    before, inside = schedule[: len(schedule) - window], schedule[len(schedule) - window :]
+    # One block per weight: T small tensors between temporaries would fragment the memory.
+    trail = [leaf.new_empty((window, *leaf.shape)) for leaf in learner.leaves()]
     with torch.no_grad():
-        for t, position in enumerate(schedule):
-            if t >= len(schedule) - window:
-                trail.append((position, learner))
+        for position in before:
+            learner = update(learner, steps[position])
+        for t, position in enumerate(inside):
+            for kept, leaf in zip(trail, learner.leaves(), strict=True):
+                kept[t] = leaf
             learner = update(learner, steps[position])  # θ_{t+1} = θ_t − η̃_t ∇ℓ(x̃_t, θ_t)
 
     losses, v = _outer_gradient(outer_loss, learner)  # v = ∂L/∂θ_T
@@ -133,8 +137,8 @@ def _sweep(
         torch.zeros_like(steps.labels),
         torch.zeros_like(steps.learning_rates),
     )
-    while trail:
-        position, learner = trail.pop()
+    for t, position in reversed(list(enumerate(inside))):
+        learner = learner.rebuild([kept[t] for kept in trail])
         v, gradient = _pull_back(update, learner, steps[position], v)
         total.inputs[position.step] += gradient.inputs
         total.labels[position.step] += gradient.labels

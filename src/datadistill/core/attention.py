@@ -1,6 +1,6 @@
 """Attention and recurrent layers by kernels that can be differentiated twice."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from threading import Lock
 
@@ -9,7 +9,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 
 @contextmanager
-def twice_differentiable(*, recurrent: bool) -> Iterator[None]:
+def twice_differentiable(*, recurrent: bool) -> Generator[None]:
     """Within it, torch takes kernels whose gradients have gradients.
 
     Fused attention, the inference path of transformer layers and cuDNN's recurrent layers are
@@ -50,7 +50,7 @@ class _Scope:
 
 
 @contextmanager
-def _math_attention() -> Iterator[None]:
+def _math_attention() -> Generator[None]:
     before = torch.backends.mha.get_fastpath_enabled()
     with sdpa_kernel(SDPBackend.MATH):
         torch.backends.mha.set_fastpath_enabled(False)
@@ -61,7 +61,7 @@ def _math_attention() -> Iterator[None]:
 
 
 @contextmanager
-def _without_cudnn() -> Iterator[None]:
+def _without_cudnn() -> Generator[None]:
     before = torch.backends.cudnn.enabled
     torch.backends.cudnn.enabled = False
     try:

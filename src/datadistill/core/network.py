@@ -111,7 +111,13 @@ class Network:
 
     def _check_pure(self, example: Tensor) -> torch.Size:
         """Refuses a module whose forward pass is not a function of weights and inputs."""
-        with torch.no_grad(), torch.random.fork_rng(devices=_cuda_devices(self.device)):
+        with (
+            torch.no_grad(),
+            torch.random.fork_rng(devices=_cuda_devices(self.device)),
+            warnings.catch_warnings(),
+        ):
+            # Said once in a process, about speed alone.
+            warnings.filterwarnings("ignore", message="LSTM with projections is not supported")
             before = _random_state(self.device)
             try:
                 outputs = self._forward(self.weights, example)

@@ -1,0 +1,229 @@
+"""The command line as a user types it: real files, real exit codes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+
+import datadistill as dd
+from datadistill.cli.main import main
+
+QUICK = ["--iterations", "2", "--batch-size", "32", "--model", "linear"]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder as the working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: str) -> int:
+    try:
+        return main(arguments)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_distil_train_and_evaluate(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("distill", *QUICK, "--initialization", "fixed", "--steps", "2") == 0
+    output = capsys.readouterr().out
+    assert "% on digits test" in output
+    assert names(here) == ["digits-linear-fixed.png", "digits-linear-fixed.safetensors"]
+    artefact = "digits-linear-fixed.safetensors"
+    claim = dd.load(artefact).claim
+    assert claim is not None
+    assert claim.split == "test"
+
+    assert run("evaluate", artefact, "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["mean"] == claim.mean
+    assert result["values"] == [claim.mean]
+    assert (result["data"], result["split"], result["examples"]) == ("digits", "test", 360)
+    assert run("evaluate", artefact) == 0
+    assert capsys.readouterr().out.strip() == str(claim)
+
+    assert run("train", artefact) == 0
+    assert "digits-linear-fixed-trained.safetensors" in capsys.readouterr().out
+    module = dd.models.Linear()
+    module.load_state_dict(
+        safetensors.torch.load_file("digits-linear-fixed-trained.safetensors")
+    )
+    inputs, labels = dd.data.load("digits")[1].batch(
+        slice(None), torch.device("cpu"), torch.float32
+    )
+    assert float((module(inputs).argmax(1) == labels).double().mean()) == claim.mean
+
+
+def test_random_initializations_report_a_deviation(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [*QUICK, "--networks", "2", "--test-networks", "5", "--output", "x/y.safetensors"]
+    assert run("distill", *arguments) == 0
+    assert "over 5 networks" in capsys.readouterr().out
+    assert names(here / "x") == ["y.png", "y.safetensors"]
+    assert run("evaluate", "x/y.safetensors", "--networks", "3", "--split", "train") == 0
+    assert "on digits train over 3 networks" in capsys.readouterr().out
+
+
+def test_an_own_network_from_a_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "mine.py").write_text(
+        "import torch.nn as nn\n\n\n"
+        "class Mine(nn.Sequential):\n"
+        "    def __init__(self):\n"
+        "        super().__init__(nn.Flatten(), nn.Linear(784, 10))\n"
+    )
+    fixed = ["--initialization", "fixed", "--iterations", "1", "--output", "a.safetensors"]
+    assert run("distill", "--model", "mine.py:Mine", *fixed) == 0
+    assert run("evaluate", "a.safetensors") == 2
+    assert "mine:Mine, which is not built in" in capsys.readouterr().err
+    assert run("evaluate", "a.safetensors", "--model", "mine.py:Mine") == 0
+    assert run("train", "a.safetensors", "--model", "mine.py:Mine") == 0
+
+
+def test_the_real_mnist(
+    here: Path, mnist: object, data_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--data", "mnist", "--data-dir", str(data_dir), *QUICK]
+    assert run("distill", *arguments, "--initialization", "fixed") == 0
+    assert "% on mnist test" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--data", "mnsit"], "Did you mean 'mnist'?"),
+        (["--model", "lenett"], "Did you mean 'lenet'?"),
+        (["--model", "nowhere.at:All"], "nowhere"),
+        (["--model", "raises.py:Model"], "boom"),
+        (["--model", "small.py:Model"], "inputs of shape"),
+        (["--steps", "0"], "steps is 0"),
+        (["--epochs", "0"], "epochs is 0"),
+        (["--iterations", "0"], "iterations is 0"),
+        (["--learning-rate", "-1"], "learning_rate is -1"),
+        (["--window", "3"], "--window has no meaning"),
+        (["--adjoint", "truncated"], "needs a window"),
+        (["--networks", "3", "--initialization", "fixed"], "one network"),
+        (["--validation", "2"], "validation is 2"),
+        (["--data", "mnist", "--data-dir", "nowhere"], "is missing"),
+    ],
+)
+def test_bad_input_ends_with_code_2_two_lines_and_no_file(
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    (here / "raises.py").write_text(
+        "import torch.nn as nn\n\n\nclass Model(nn.Linear):\n"
+        "    def __init__(self):\n        super().__init__(1, 1)\n"
+        "    def forward(self, x):\n        raise ValueError('boom')\n"
+    )
+    (here / "small.py").write_text(
+        "import torch.nn as nn\n\n\nclass Model(nn.Linear):\n"
+        "    def __init__(self):\n        super().__init__(3, 2)\n"
+    )
+    before = names(here)
+    quick = {"--iterations": "1", "--model": "linear"}
+    base = [part for flag, value in quick.items() if flag not in arguments for part in (flag, value)]
+    assert run("distill", *base, *arguments, "--output", "made.safetensors") == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err
+    assert len(captured.err.strip().splitlines()) == 2
+    assert captured.out == ""
+    assert [name for name in names(here) if name != "__pycache__"] == before
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["distil"], ["distill", "--stepz", "3"], ["evaluate"], ["distill", "--steps", "three"], []],
+)
+def test_words_the_command_line_does_not_know_end_with_code_2(
+    capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert run(*arguments) == 2
+    assert capsys.readouterr().err
+
+
+def test_files_are_not_overwritten_unasked(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "digits-linear-random.safetensors").write_text("precious")
+    assert run("distill", *QUICK) == 1
+    assert "--overwrite" in capsys.readouterr().err
+    assert (here / "digits-linear-random.safetensors").read_text() == "precious"
+
+
+def test_a_place_that_cannot_be_written_is_told_before_the_work(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "file").write_text("")
+    assert run("distill", *QUICK, "--iterations", "1000000", "--output", "file/x") == 1
+    assert "cannot be written" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate"])
+def test_a_damaged_artefact_ends_with_code_2(
+    here: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    (here / "bad.safetensors").write_bytes(b"not an artefact")
+    assert run(command, "bad.safetensors") == 2
+    assert "not a safetensors file" in capsys.readouterr().err
+    assert run(command, "none.safetensors") == 2
+    assert "There is no file" in capsys.readouterr().err
+    assert names(here) == ["bad.safetensors"]
+
+
+def test_divergence_ends_with_code_1_and_no_file(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("distill", "--learning-rate", "1e20", "--batch-size", "32") == 1
+    assert "not finite in 5 outer steps in a row" in capsys.readouterr().err
+    assert names(here) == []
+
+
+def test_the_traceback_comes_with_debug_only(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("evaluate", "none.safetensors", "--debug") == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--version") == 0
+    assert capsys.readouterr().out.strip() == f"datadistill {dd.__version__}"
+    for command in ([], ["quickstart"], ["distill"], ["train"], ["evaluate"]):
+        assert run(*command, "--help") == 0
+    assert "Batches of distilled data" in capsys.readouterr().out
+
+
+def test_python_m_datadistill_works_and_pipes_stay_clean(here: Path) -> None:
+    command = [sys.executable, "-m", "datadistill", "distill", *QUICK, "--initialization", "fixed"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0].endswith("% on digits test")
+    assert done.stderr.strip() == "Use them: datadistill train digits-linear-fixed.safetensors"
+    quiet = subprocess.run(
+        [*command, "--overwrite", "--quiet"], capture_output=True, text=True, check=True
+    )
+    assert quiet.stderr == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for child processes")
+def test_control_c_ends_with_code_130_and_leaves_nothing(here: Path) -> None:
+    command = [sys.executable, "-m", "datadistill", "distill", "--iterations", "100000"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    time.sleep(8)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, message = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Interrupted" in message
+    assert "Traceback" not in message
+    assert names(here) == []
