@@ -10,8 +10,9 @@ from collections.abc import Iterable
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """A question to append to a message about an unknown name; empty if nothing is near."""
-    near = difflib.get_close_matches(name.lower(), list(choices), n=1, cutoff=0.5)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    by_lower = {choice.lower(): choice for choice in choices}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
 class DataDistillError(Exception):

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from .. import data, models
+from .. import models
 from ..core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
 from ..core.device import DeviceName, DtypeName
 from ..core.distiller import DistillerConfig
@@ -15,11 +15,12 @@ from ..evaluation import evaluate
 from ..files import check_writable
 from ..report import draw
 from ..runs import distill
-from .console import Common, out
+from .choices import DataChoice
+from .console import out
 
 
 @dataclass(frozen=True)
-class Distill(Common):
+class Distill(DataChoice):
     """Distil a data set into a few synthetic images; writes an artefact and a picture.
 
     The defaults are the settings of the paper. Example, ten images for MNIST:
@@ -27,11 +28,12 @@ class Distill(Common):
     """
 
     data: str = "digits"
-    """Data set: digits or mnist."""
-    data_dir: Path | None = None
-    """Data folder; $DATADISTILL_DATA or the user's cache folder by default."""
+    """Data set by name (datadistill data lists them), a folder of images or an .npz file."""
     model: str = "lenet"
-    """Network: lenet, linear, mlp, or your own as package.module:Class or file.py:Class."""
+    """Network: lenet, alexcifarnet, alexnet, largenet, vgg11, squeezenet, convnet3, linear, mlp,
+    or your own as package.module:Class or file.py:Class."""
+    model_args: tuple[str, ...] = ()
+    """Arguments of the network's constructor, e.g. --model-args width=64 bias=false."""
     initialization: Literal["random", "fixed"] = "random"
     """Initial weights to distil for: many random networks, or one fixed network."""
     init_seed: int = 0
@@ -58,12 +60,18 @@ class Distill(Common):
 
     def run(self) -> None:
         """Distils, tests once on the test set, and writes the artefact and its picture."""
-        output = self.output or Path(f"{self.data}-{_stem(self.model)}-{self.initialization}")
+        output = self.output or Path(
+            f"{Path(self.data).stem}-{_stem(self.model)}-{self.initialization}"
+        )
         output = output.with_suffix(".safetensors")
         if output.exists() and not self.overwrite:
             raise FileError(f"{output} exists.", "Name another --output, or pass --overwrite.")
-        train, test = data.load(self.data, self.data_dir)
-        module = models.find(self.model, models.arguments_for(train.input_shape, train.classes))
+        train, test = self.load(self.data)
+        module = models.find(
+            self.model,
+            models.arguments_for(train.input_shape, train.classes) if ":" not in self.model else {},
+            models.parse_arguments(self.model_args),
+        )
         adjoint, initialization = self._adjoint(), self._initialization()
         check_writable(output)
         with self.bars() as progress:

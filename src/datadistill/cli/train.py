@@ -6,22 +6,20 @@ from pathlib import Path
 import safetensors.torch
 import tyro
 
-from .. import models
 from ..artefact import load
 from ..core.device import DeviceName
 from ..errors import FileError
 from ..files import check_writable, write_atomically
-from .console import Common, out
+from .choices import ModelChoice
+from .console import out
 
 
 @dataclass(frozen=True)
-class Train(Common):
+class Train(ModelChoice):
     """Train a network on distilled data and save its weights."""
 
     artefact: tyro.conf.Positional[Path]
     """The artefact: a file written by datadistill distill."""
-    model: str | None = None
-    """The network, where it is not built in: package.module:Class or file.py:Class."""
     seed: int = 0
     """Which network of a random initialization to train."""
     device: DeviceName = "auto"
@@ -38,7 +36,7 @@ class Train(Common):
             raise FileError(f"{output} exists.", "Name another --output, or pass --overwrite.")
         distilled = load(self.artefact)
         check_writable(output)
-        module = models.find(self.model, {}) if self.model else None
+        module = self.own_module()
         with self.bars() as progress:
             network = distilled.train(module, seed=self.seed, device=self.device, progress=progress)
         # Shared weights are one tensor under two names, which the format has no word for.

@@ -1,28 +1,50 @@
 """Networks by name, and a user's own by ``package.module:Class`` or ``file.py:Class``."""
 
-import importlib
-import importlib.util
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from torch import nn
 
 from ..errors import ModelError, did_you_mean
+from .alexcifarnet import AlexCifarNet
+from .alexnet import AlexNet
+from .arguments import Value, check_arguments
+from .convnet3 import ConvNet3
+from .largenet import LargeNet
 from .lenet import LeNet
 from .linear import Linear
 from .mlp import MLP
+from .own import locate
+from .squeezenet import SqueezeNet
+from .vgg11 import VGG11
 
-MODELS: dict[str, type[nn.Module]] = {"lenet": LeNet, "linear": Linear, "mlp": MLP}
+MODELS: dict[str, type[nn.Module]] = {
+    "lenet": LeNet,
+    "alexcifarnet": AlexCifarNet,
+    "alexnet": AlexNet,
+    "largenet": LargeNet,
+    "vgg11": VGG11,
+    "squeezenet": SqueezeNet,
+    "convnet3": ConvNet3,
+    "linear": Linear,
+    "mlp": MLP,
+}
 
 
-def build(name: str, arguments: Mapping[str, int]) -> nn.Module:
+def build(name: str, arguments: Mapping[str, Value]) -> nn.Module:
     """Makes the built-in network called ``name``."""
     if name not in MODELS:
         raise ModelError(
             f"There is no network called {name!r}.{did_you_mean(name, MODELS)}",
-            f"Choose one of: {', '.join(MODELS)}; or your own as package.module:Class.",
+            f"Choose one of: {', '.join(MODELS)}; or your own as package.module:Class or "
+            "path/to/file.py:Class.",
         )
+    check_arguments(MODELS[name], f"The network {name!r}", arguments)
+    for argument, value in arguments.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ModelError(
+                f"The argument {argument!r} of the network {name!r} is {value!r}.",
+                "Give a whole number of at least 1.",
+            )
     try:
         return MODELS[name](**arguments)
     except (TypeError, ValueError) as error:
@@ -47,43 +69,35 @@ def built_in_name(module: nn.Module) -> str | None:
     return next((name for name, kind in MODELS.items() if type(module) is kind), None)
 
 
-def find(reference: str, arguments: Mapping[str, int]) -> nn.Module:
+def find(
+    reference: str,
+    arguments: Mapping[str, int],
+    own_arguments: Mapping[str, Value] | None = None,
+) -> nn.Module:
     """Makes a network from its name or from where its class is.
 
     Args:
         reference: ``lenet``, ``package.module:Class`` or ``path/to/file.py:Class``.
-        arguments: Constructor arguments of built-in networks. A class of the user's own is
-            made without any.
+        arguments: Constructor arguments of built-in networks that follow from the data. A class
+            of the user's own gets none of them.
+        own_arguments: The user's constructor arguments, which go before those of the data.
     """
+    own_arguments = own_arguments or {}
     if ":" not in reference:
-        return build(reference, arguments)
-    place, _, attribute = reference.rpartition(":")
+        return build(reference, {**arguments, **own_arguments})
+    make = locate(reference)
+    check_arguments(make, reference, own_arguments)
     try:
-        kind = getattr(_import(place), attribute)
-        module = kind()
+        module = make(**own_arguments)
     except Exception as error:
         raise ModelError(
-            f"The network {reference!r} cannot be made: {type(error).__name__}: {error}",
-            "Name a class that needs no arguments, as package.module:Class or file.py:Class.",
+            f"{reference} cannot be made with {dict(own_arguments)}: "
+            f"{type(error).__name__}: {error}",
+            "Correct its constructor, or give it other arguments.",
         ) from error
     if not isinstance(module, nn.Module):
         raise ModelError(
-            f"{reference!r} gives a {type(module).__name__}, not a torch.nn.Module.",
+            f"{reference} gives a {type(module).__name__}, not a torch.nn.Module.",
             "Name a class that derives from torch.nn.Module.",
         )
-    return module
-
-
-def _import(place: str) -> object:
-    if not place.endswith(".py"):
-        if "" not in sys.path:  # as `python -m` does: modules beside the user are found
-            sys.path.insert(0, "")
-        return importlib.import_module(place)
-    path = Path(place)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise FileNotFoundError(place)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # so that the module's own classes can be copied
-    spec.loader.exec_module(module)
     return module

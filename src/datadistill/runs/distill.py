@@ -16,7 +16,7 @@ from ..core.distiller import Distiller, DistillerConfig, DistillerState, Metrics
 from ..core.initialization import Initialization, RandomInit
 from ..core.network import Network
 from ..core.objective import Classification, Objective
-from ..core.random import minibatch
+from ..core.random import minibatch, stream
 from ..data import LabelledData, as_data
 from ..errors import ConfigError, NonFiniteError, did_you_mean
 from ..evaluation import Evaluation, evaluate
@@ -136,7 +136,8 @@ def _run(
     shown: dict[str, float] = {}
     for t in range(config.iterations):
         indices = minibatch(config.seed, t, config.batch_size, len(data))
-        batch = data.batch(indices, network.device, network.dtype)
+        views = stream(config.seed, "augmentation", t)
+        batch = data.batch(indices, network.device, network.dtype, views)
         state, metrics = distiller.step(state, batch)
         _stop_if_hopeless(state, metrics)
         shown["loss"] = metrics.loss
@@ -150,8 +151,8 @@ def _stop_if_hopeless(state: DistillerState, metrics: Metrics) -> None:
     if state.rejected_in_a_row >= REJECTIONS_ALLOWED:
         rates = state.distilled.learning_rates
         raise NonFiniteError(
-            f"The loss or its gradient was not finite in {REJECTIONS_ALLOWED} outer steps in a row, "
-            f"up to outer step {state.outer_step} (loss {metrics.loss:.3g}, learning rates up to "
-            f"{float(rates.max()):.3g}).",
+            f"The loss or its gradient was not finite in {REJECTIONS_ALLOWED} outer steps in a "
+            f"row, up to outer step {state.outer_step} (loss {metrics.loss:.3g}, learning rates "
+            f"up to {float(rates.max()):.3g}).",
             "Lower learning_rate or outer_lr, or set clip_norm.",
         )

@@ -1,0 +1,43 @@
+"""Flags that several commands share: which data, which network."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from torch import nn
+
+from .. import data, models
+from ..data import LabelledData
+from .console import Common
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataChoice(Common):
+    """Where the real data come from."""
+
+    data_dir: Path | None = None
+    """Data folder; $DATADISTILL_DATA or the user's cache folder by default."""
+    size: int | None = None
+    """Height and width to resize images to; the data set's own by default."""
+    channels: Literal[1, 3] | None = None
+    """1 for grey, 3 for colour images; the data set's own by default."""
+
+    def load(self, name: str) -> tuple[LabelledData, LabelledData]:
+        """Reads the training and the test split."""
+        return data.load(name, self.data_dir, size=self.size, channels=self.channels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelChoice(Common):
+    """A network of the user's own for an artefact."""
+
+    model: str | None = None
+    """The network, where it is not built in: package.module:Class or file.py:Class."""
+    model_args: tuple[str, ...] = ()
+    """Arguments of its constructor, e.g. --model-args width=64 bias=false."""
+
+    def own_module(self) -> nn.Module | None:
+        """The network, if one is named."""
+        if self.model is None:
+            return None
+        return models.find(self.model, {}, models.parse_arguments(self.model_args))

@@ -1,0 +1,38 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import datadistill as dd
+from datadistill.errors import DataError
+from datadistill.report import draw
+
+
+def distilled(inputs: torch.Tensor, module: torch.nn.Module, **settings: int) -> dd.DistilledData:
+    labels = torch.arange(len(inputs)) % 10
+    settings = {"iterations": 1, "networks": 1} | settings
+    return dd.distill((inputs, labels), module, validation=0, **settings)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_picture_shows_every_image_of_every_step(tmp_path: Path, channels: int) -> None:
+    images = torch.rand(20, channels, 28, 28)
+    made = distilled(images, dd.models.LeNet(channels=channels), steps=3, epochs=2)
+    draw(made, tmp_path / "a.png")
+    with Image.open(tmp_path / "a.png") as picture:
+        pixels = np.asarray(picture.convert("RGB")).astype(float)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.png"]
+    # Three rows of ten textured squares: noise has many changes of brightness along a row.
+    textured = np.abs(np.diff(pixels.mean(-1), axis=1)) > 8
+    assert (textured.mean(axis=1) > 0.15).sum() > 3 * 90
+    coloured = np.ptp(pixels, axis=-1).max() > 30
+    assert coloured == (channels == 3)
+
+
+def test_what_is_no_image_is_refused(tmp_path: Path) -> None:
+    made = distilled(torch.rand(20, 7), torch.nn.Linear(7, 10))
+    with pytest.raises(DataError, match="not images"):
+        draw(made, tmp_path / "a.png")
+    assert not list(tmp_path.iterdir())
