@@ -57,9 +57,7 @@ def test_distil_train_and_evaluate(here: Path, capsys: pytest.CaptureFixture[str
     assert run("train", artefact) == 0
     assert "digits-linear-fixed-trained.safetensors" in capsys.readouterr().out
     module = dd.models.Linear()
-    module.load_state_dict(
-        safetensors.torch.load_file("digits-linear-fixed-trained.safetensors")
-    )
+    module.load_state_dict(safetensors.torch.load_file("digits-linear-fixed-trained.safetensors"))
     inputs, labels = dd.data.load("digits")[1].batch(
         slice(None), torch.device("cpu"), torch.float32
     )
@@ -116,7 +114,7 @@ def test_the_real_mnist(
         (["--adjoint", "truncated"], "needs a window"),
         (["--networks", "3", "--initialization", "fixed"], "one network"),
         (["--validation", "2"], "validation is 2"),
-        (["--data", "mnist", "--data-dir", "nowhere"], "is missing"),
+        (["--data", "mnist", "--data-dir", "nowhere"], "mnist is not in nowhere"),
     ],
 )
 def test_bad_input_ends_with_code_2_two_lines_and_no_file(
@@ -133,7 +131,9 @@ def test_bad_input_ends_with_code_2_two_lines_and_no_file(
     )
     before = names(here)
     quick = {"--iterations": "1", "--model": "linear"}
-    base = [part for flag, value in quick.items() if flag not in arguments for part in (flag, value)]
+    base = [
+        part for flag, value in quick.items() if flag not in arguments for part in (flag, value)
+    ]
     assert run("distill", *base, *arguments, "--output", "made.safetensors") == 2
     captured = capsys.readouterr()
     assert message in captured.err

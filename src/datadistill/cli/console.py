@@ -37,26 +37,36 @@ class Common:
     def say(self, text: str) -> None:
         """Tells the user what happens, unless ``--quiet``."""
         if not self.quiet:
-            err.print(text)
+            err.print(text, markup=False)
 
     @contextlib.contextmanager
-    def bars(self) -> Generator[ProgressCallback]:
-        """A progress callback that draws one bar per stage, on terminals only."""
+    def bars(self, *, count: ProgressColumn | None = None) -> Generator[ProgressCallback]:
+        """A progress callback that draws one bar per stage, on terminals only.
+
+        Args:
+            count: How to show what is done of what there is; as two numbers by default.
+        """
         columns = (
-            TextColumn("{task.description:<24}"),
+            TextColumn("{task.description:<24}", markup=False),
             BarColumn(bar_width=24),
-            MofNCompleteColumn(),
+            count or MofNCompleteColumn(),
             _Values(),
             TimeRemainingColumn(compact=True),
         )
         silent = self.quiet or not err.is_terminal
-        with Bars(*columns, console=err, disable=silent, transient=False) as bars:
+        with Bars(*columns, console=err, disable=silent) as bars:
             stages: dict[str, TaskID] = {}
 
             def show(progress: Progress) -> None:
+                total = progress.total or None
                 if progress.stage not in stages:
-                    stages[progress.stage] = bars.add_task(progress.stage, total=progress.total)
-                bars.update(stages[progress.stage], completed=progress.done, values=progress.values)
+                    stages[progress.stage] = bars.add_task(progress.stage, total=total)
+                bars.update(
+                    stages[progress.stage],
+                    completed=progress.done,
+                    total=total,
+                    values=progress.values,
+                )
 
             yield show
 

@@ -11,6 +11,7 @@ import tyro
 from ..errors import DataDistillError
 from ..version import __version__
 from .console import err
+from .data import Data
 from .distill import Distill
 from .evaluate import Evaluate
 from .quickstart import Quickstart
@@ -21,6 +22,7 @@ Command = (
     | Annotated[Distill, tyro.conf.subcommand("distill")]
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+    | Annotated[Data, tyro.conf.subcommand("data")]
 )
 
 INTERRUPTED = 130
@@ -35,8 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         # Settings check themselves when they are made, so parsing may raise our errors too.
         _parse(arguments).run()
-    except KeyboardInterrupt:
-        err.print("Interrupted; nothing was written.")
+    except KeyboardInterrupt as interrupt:
+        err.print(f"Interrupted; {str(interrupt) or 'nothing was written'}.")
         return INTERRUPTED
     except Exception as error:
         if "--debug" in arguments:

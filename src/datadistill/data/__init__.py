@@ -1,33 +1,95 @@
 """Real data: data sets by name, and anybody's own."""
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 from ..errors import DataError, did_you_mean
-from .digits import load_digits
+from .arrays import load_arrays
+from .augmentation import Augmentation, PadCropFlip, ResizedCropFlip
+from .catalogue import DATA_SETS, DataSet, catalogue
+from .decoding_pool import CACHE_BYTES
 from .folder import data_folder
-from .labelled import LabelledData, Normalization, as_data
-from .mnist import load_mnist
+from .image_files import ImageFiles
+from .image_folder import load_image_folder
+from .labelled import LabelledData
+from .normalization import IMAGENET, Normalization
+from .options import Options
+from .own import as_data
 
-DATA_SETS: dict[str, Callable[[Path], tuple[LabelledData, LabelledData]]] = {
-    "digits": load_digits,
-    "mnist": load_mnist,
-}
 
-
-def load(name: str, data_dir: str | Path | None = None) -> tuple[LabelledData, LabelledData]:
+def load(
+    name: str | Path,
+    data_dir: str | Path | None = None,
+    *,
+    size: int | None = None,
+    channels: Literal[1, 3] | None = None,
+    augment: bool | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    cache_bytes: int = CACHE_BYTES,
+) -> tuple[LabelledData, LabelledData]:
     """Returns the training and the test split of a data set.
 
+    Example::
+
+        train, test = dd.data.load("mnist", channels=3)  # 3×28×28, to go with SVHN
+        train, test = dd.data.load("svhn", size=28)
+        train, test = dd.data.load("photos/", size=64)  # photos/train/cat/1.jpg …
+        train, test = dd.data.load("mine.npz")
+
     Args:
-        name: ``digits`` (always there) or ``mnist`` (from the data folder).
+        name: One of :func:`catalogue`, e.g. ``digits`` (always there) or ``mnist``; or the path
+            of an image folder, ``train/<class>/…`` and ``test/<class>/…`` or just ``<class>/…``;
+            or the path of an ``.npz`` file, see :func:`load_arrays`.
         data_dir: The data folder; ``$DATADISTILL_DATA`` or the user's cache by default.
+        size: Height and width to resize images to; the data set's own by default, 224 for
+            folders.
+        channels: 1 for grey, 3 for colour; the data set's own by default, 3 for folders.
+        augment: Whether training images are augmented where a batch is given a generator: by
+            default as in the paper (CIFAR-10, VOC, CUB-200), and not for data of your own.
+        seed: Which images of a folder without a split are for the test.
+        workers: Processes that decode image files; 0 decodes in this one. One per core by
+            default. The images are the same whatever their number.
+        cache_bytes: How many bytes of decoded image files to keep in memory.
     """
-    if name not in DATA_SETS:
-        raise DataError(
-            f"There is no data set called {name!r}.{did_you_mean(name, DATA_SETS)}",
-            f"Choose one of: {', '.join(DATA_SETS)}.",
-        )
-    return DATA_SETS[name](data_folder(data_dir))
+    options = Options(size, channels, augment, seed, workers, cache_bytes)
+    if str(name) in DATA_SETS:
+        return DATA_SETS[str(name)].load(data_folder(data_dir), options)
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return load_image_folder(path, options)
+    if path.is_file() and path.suffix == ".npz":
+        return load_arrays(path, options)
+    raise _unknown(name, path)
 
 
-__all__ = ["DATA_SETS", "LabelledData", "Normalization", "as_data", "data_folder", "load"]
+def _unknown(name: str | Path, path: Path) -> DataError:
+    choices = f"Choose one of: {', '.join(DATA_SETS)}; or a folder of images or an .npz file."
+    if path.is_file():
+        return DataError(f"{path} is not an .npz file.", choices)
+    if isinstance(name, Path) or path.suffix or len(path.parts) > 1:
+        return DataError(f"There is no file or folder {path}.", choices)
+    return DataError(
+        f"There is no data set called {name!r}.{did_you_mean(name, DATA_SETS)}", choices
+    )
+
+
+__all__ = [
+    "CACHE_BYTES",
+    "DATA_SETS",
+    "IMAGENET",
+    "Augmentation",
+    "DataSet",
+    "ImageFiles",
+    "LabelledData",
+    "Normalization",
+    "Options",
+    "PadCropFlip",
+    "ResizedCropFlip",
+    "as_data",
+    "catalogue",
+    "data_folder",
+    "load",
+    "load_arrays",
+    "load_image_folder",
+]

@@ -6,12 +6,15 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from .labelled import LabelledData, Normalization
+from .labelled import LabelledData
+from .normalization import Normalization
+from .options import Options
+from .variant import as_asked
 
 TEST_EXAMPLES = 360
 
 
-def load_digits(data_dir: Path | None = None) -> tuple[LabelledData, LabelledData]:
+def load_digits(folder: Path, options: Options) -> tuple[LabelledData, LabelledData]:
     """Returns a fixed split: 1,437 training and 360 test images. Needs no files."""
     from sklearn.datasets import load_digits as load_embedded  # slow to import
 
@@ -32,4 +35,4 @@ def load_digits(data_dir: Path | None = None) -> tuple[LabelledData, LabelledDat
         class_names=tuple("0123456789"),
         name="digits",
     )
-    return everything.part(train, "train"), everything.part(test, "test")
+    return as_asked(everything.part(train, "train"), everything.part(test, "test"), options)

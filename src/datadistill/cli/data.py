@@ -1,0 +1,181 @@
+"""``datadistill data``: which data sets are here, what is in them, and fetching more."""
+
+import contextlib
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import DownloadColumn
+from rich.table import Table
+
+from .. import data
+from ..data import DATA_SETS, DataSet, LabelledData
+from ..data.fetch import fetch
+from ..data.origins import ORIGINS
+from ..errors import ConfigError
+from ..files import check_writable
+from ..report.samples import can_be_drawn, draw_samples
+from .console import Common, out
+
+MOST_CLASSES = 50
+
+Name = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
+
+
+@dataclass(frozen=True)
+class List:
+    """List the data sets: what they are, where they are looked for, and which are there."""
+
+    def run(self, command: "Data") -> None:
+        """Prints a table."""
+        folder = data.data_folder(command.data_dir)
+        table = Table("data set", "there", "folder", "what it is", box=box.SIMPLE, pad_edge=False)
+        for name, record in DATA_SETS.items():
+            there, place = _state(record, folder), f"{record.folder}/" if record.files else "–"
+            table.add_row(name, there, place, record.what, style="dim" if there == "no" else None)
+        out.print(f"data folder: {folder}", markup=False)
+        _print(table)
+        command.say("Look into one: datadistill data check NAME")
+        command.say("Download one:  datadistill data fetch NAME")
+
+
+@dataclass(frozen=True)
+class Check:
+    """Read a data set; show what is in it and draw some of its examples."""
+
+    name: Name
+    """Data set, or your own: a folder of images or an .npz file."""
+    output: Path | None = None
+    """Picture to write; NAME-samples.png by default."""
+
+    def run(self, command: "Data") -> None:
+        """Prints counts, shape and balance of the classes, and writes the picture."""
+        if self.output is not None and self.output.suffix.lower() != ".png":
+            raise ConfigError(f"{self.output} is no PNG.", "Name an --output that ends in .png.")
+        train, test = data.load(self.name, command.data_dir)
+        output = self.output or Path(f"{train.name}-samples.png")
+        out.print(_summary(train, test), markup=False)
+        if self.name in DATA_SETS and not DATA_SETS[self.name].canonical:
+            command.say("Results on it do not compare with published ones.")
+        _print(_targets(train, test) if train.labels.is_floating_point() else _balance(train, test))
+        if not can_be_drawn(train):
+            command.say("The inputs are not grey or colour images: there is no picture.")
+            return
+        check_writable(output)
+        draw_samples(train, output)
+        out.print(f"picture: {output}", markup=False)
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Download a data set, or go on with a download that was broken off."""
+
+    name: Name
+    """Data set; datadistill data lists them."""
+
+    def run(self, command: "Data") -> None:
+        """Fetches what is missing, and says where it is."""
+        with _resumable(), command.bars(count=DownloadColumn()) as progress:
+            fetched = fetch(self.name, command.data_dir, progress=progress, tell=command.say)
+        if not fetched.files:
+            command.say(f"{self.name} is there already; nothing was downloaded.")
+        for file in fetched.unchecked:
+            command.say(f"The checksum of {file} is not known; it could not be checked.")
+        out.print(f"{self.name}: {fetched.folder}", markup=False)
+        command.say(f"Licence: {ORIGINS[self.name].licence}.")
+        command.say(f"Look into it: datadistill data check {self.name}")
+
+
+@tyro.conf.configure(tyro.conf.CascadeSubcommandArgs)
+@dataclass(frozen=True)
+class Data(Common):
+    """List, check and fetch data sets.
+
+    Examples: datadistill data; datadistill data fetch mnist; datadistill data check mnist
+    """
+
+    action: (
+        Annotated[List, tyro.conf.subcommand("list")]
+        | Annotated[Check, tyro.conf.subcommand("check")]
+        | Annotated[Fetch, tyro.conf.subcommand("fetch")]
+    ) = field(default_factory=List)
+    data_dir: Path | None = None
+    """Data folder; $DATADISTILL_DATA or the user's cache folder by default."""
+
+    def run(self) -> None:
+        """Runs what was chosen."""
+        self.action.run(self)
+
+
+def _state(record: DataSet, folder: Path) -> str:
+    if not record.files:
+        return "built in"
+    missing = len(record.missing(folder))
+    if missing in (0, len(record.files)):
+        return "no" if missing else "yes"
+    return f"no, {missing} of {len(record.files)} missing"
+
+
+def _print(table: Table) -> None:
+    """Prints a table; each row in one line where the output is piped."""
+    console = out if out.is_terminal else Console(width=200, highlight=False)
+    console.print(table)
+
+
+def _summary(train: LabelledData, test: LabelledData) -> str:
+    shape = "×".join(map(str, train.input_shape))
+    kind = "regression" if train.labels.is_floating_point() else f"{train.classes} classes"
+    norm = train.normalization
+    lines = [
+        f"{train.name}: {len(train):,} training and {len(test):,} test examples, {shape}, {kind}",
+        f"normalised with mean {_numbers(norm.mean)} and std {_numbers(norm.std)}"
+        if norm
+        else "taken to be normalised already",
+    ]
+    return "\n".join(lines)
+
+
+def _numbers(values: tuple[float, ...]) -> str:
+    return ", ".join(f"{value:.4g}" for value in values)
+
+
+def _balance(train: LabelledData, test: LabelledData) -> Table:
+    """Examples of each class; of very many classes only the rarest and the most common."""
+    names = train.class_names or tuple(map(str, range(train.classes)))
+    counts = [split.labels.bincount(minlength=len(names)) for split in (train, test)]
+    shown, title = list(range(len(names))), "class"
+    if len(shown) > MOST_CLASSES:
+        by_count: list[int] = counts[0].argsort(stable=True).tolist()
+        shown = by_count[:5] + by_count[-5:]
+        title = f"5 rarest and 5 most common of {len(names)} classes"
+    table = Table(title, box=box.SIMPLE, pad_edge=False)
+    for split in train, test:
+        table.add_column(split.split, justify="right")
+        table.add_column("share", justify="right")
+    for label in shown:
+        cells = [f"{int(n[label]):,} {100 * n[label] / n.sum():.1f}%".split() for n in counts]
+        table.add_row(escape(names[label]), *cells[0], *cells[1])
+    return table
+
+
+def _targets(train: LabelledData, test: LabelledData) -> Table:
+    table = Table("targets", "least", "mean", "most", box=box.SIMPLE, pad_edge=False)
+    for split in train, test:
+        values = split.labels.double()
+        figures = values.min(), values.mean(), values.max()
+        table.add_row(split.split, *(f"{float(figure):.4g}" for figure in figures))
+    return table
+
+
+@contextlib.contextmanager
+def _resumable() -> Generator[None]:
+    """Ctrl-C loses nothing here, and says so."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("the same command goes on from here") from None

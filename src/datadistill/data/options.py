@@ -1,0 +1,59 @@
+"""What may be chosen when a data set is loaded."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..errors import ConfigError
+from .augmentation import Augmentation
+from .decoding_pool import CACHE_BYTES, DecodingPool
+
+LARGEST = 4096
+
+
+@dataclass(frozen=True)
+class Options:
+    """Variants of a data set, and how image files are decoded.
+
+    Attributes:
+        size: Height and width of the images; the data set's own by default.
+        channels: 1 for grey, 3 for colour; the data set's own by default.
+        augment: Whether training images may be augmented; by default where the paper does.
+        seed: Which split, of a folder that has none of its own.
+        workers: Processes that decode image files; 0 for none, one per core by default.
+        cache_bytes: How many bytes of decoded image files to keep.
+    """
+
+    size: int | None = None
+    channels: Literal[1, 3] | None = None
+    augment: bool | None = None
+    seed: int = 0
+    workers: int | None = None
+    cache_bytes: int = CACHE_BYTES
+
+    def __post_init__(self) -> None:
+        if self.size is not None and not 1 <= self.size <= LARGEST:
+            raise ConfigError(f"size is {self.size}.", f"Set it to 1 to {LARGEST} pixels.")
+        if self.channels not in (None, 1, 3):
+            raise ConfigError(
+                f"channels is {self.channels}.", "Set it to 1 for grey or 3 for colour."
+            )
+        if self.workers is not None and self.workers < 0:
+            raise ConfigError(f"workers is {self.workers}.", "Set it to at least 0.")
+        if self.cache_bytes < 0:
+            raise ConfigError(f"cache_bytes is {self.cache_bytes}.", "Set it to at least 0.")
+
+    def pool(self) -> DecodingPool:
+        """Returns a new pool of workers to decode image files; it starts none yet."""
+        return DecodingPool(self.workers, self.cache_bytes)
+
+    def augmentation(
+        self, name: str, known: Augmentation | None, by_default: bool = True
+    ) -> Augmentation | None:
+        """Returns the augmentation of a data set's training images, if they are to have one."""
+        if known is None and self.augment:
+            raise ConfigError(
+                f"There is no augmentation for {name}, neither in the paper nor here.",
+                "Leave augment out, or set it to False.",
+            )
+        wanted = by_default if self.augment is None else self.augment
+        return known if wanted else None

@@ -1,0 +1,72 @@
+"""Variants of images in memory: another size, grey for colour, colour for grey."""
+
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..errors import DataError
+from .augmentation import Augmentation
+from .labelled import LabelledData
+from .normalization import LUMA
+from .options import Options
+
+AT_ONCE = 1024
+
+
+def as_asked(
+    train: LabelledData, test: LabelledData, options: Options, known: Augmentation | None = None
+) -> tuple[LabelledData, LabelledData]:
+    """Gives both splits of a data set the size, channels and augmentation that are asked for.
+
+    Args:
+        train: The training images, in memory.
+        test: The test images.
+        options: What is asked for.
+        known: The augmentation that the paper uses for these images.
+    """
+    augmentation = options.augmentation(train.name, known)
+    return replace(_variant(train, options), augmentation=augmentation), _variant(test, options)
+
+
+def _variant(data: LabelledData, options: Options) -> LabelledData:
+    size, channels = options.size, options.channels
+    if size is None and channels is None:
+        return data
+    images = data.inputs
+    if not isinstance(images, Tensor) or images.dtype != torch.uint8 or images.ndim != 4:
+        raise DataError(
+            f"The inputs of {data.name} are not images of bytes: they cannot be resized or "
+            "change their channels.",
+            "Leave size and channels out.",
+        )
+    norm = data.normalization
+    if channels is not None:
+        images = with_channels(images, channels)
+        norm = norm and norm.with_channels(channels)
+    if size is not None:
+        images = resized(images, size)
+    return replace(data, inputs=images, normalization=norm)
+
+
+def with_channels(images: Tensor, channels: int) -> Tensor:
+    """Shows grey images in colour (without copying them), or turns colour into grey."""
+    if images.shape[1] == channels:
+        return images
+    if channels == 3:
+        return images.expand(-1, 3, -1, -1)
+    weights = torch.tensor(LUMA)[:, None, None]
+    grey = [(part * weights).sum(1, keepdim=True) for part in images.split(AT_ONCE)]
+    return torch.cat([part.round().to(torch.uint8) for part in grey])
+
+
+def resized(images: Tensor, size: int) -> Tensor:
+    """Resizes bytes (examples, channels, height, width) to squares: bicubic, antialiased."""
+    if images.shape[2:] == (size, size):
+        return images
+    parts: list[Tensor] = []
+    for part in images.split(AT_ONCE):
+        large = F.interpolate(part.float(), size=(size, size), mode="bicubic", antialias=True)
+        parts.append(large.round().clamp(0, 255).to(torch.uint8))
+    return torch.cat(parts)
