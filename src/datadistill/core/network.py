@@ -104,9 +104,9 @@ class Network:
             return functional_call(self._module, given, (inputs,))
 
     def _for_each(self, one: Callable[[Weights], Tensor], weights: Weights) -> Tensor:
-        if self.side_by_side:
-            return vmap(one)(weights)
         networks = len(next(iter(weights.values())))
+        if self.side_by_side and networks > 1:  # one network gains nothing from vmap
+            return vmap(one)(weights)
         return torch.stack([one({n: w[j] for n, w in weights.items()}) for j in range(networks)])
 
     def _check_pure(self, example: Tensor) -> torch.Size:

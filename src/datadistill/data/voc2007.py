@@ -71,7 +71,7 @@ def load_voc2007(folder: Path, options: Options) -> tuple[LabelledData, Labelled
     image's label is the class of its largest object that is not marked difficult: what a person
     would most likely name, and one answer per image, so that accuracy is what it says. Difficult
     objects do not count, as in VOC's own evaluation, and an image with no others is left out.
-    All classes that an image shows are in ``present``.
+    The classes of all objects that count are in ``present``.
 
     Training images are augmented by random resized crop and flip; of others the shorter side is
     resized to 256 px and the centre of 224 px is cut out. See :func:`load_voc2007_objects` for
