@@ -1,0 +1,1 @@
+"""Speed and memory: each figure a ratio measured in one run."""

@@ -40,4 +40,4 @@ def test_the_readmes_commands_are_marked_for_ci() -> None:
     readme = (ROOT / "README.md").read_text()
     for mark in ("quickstart", "test"):
         assert re.search(rf"<!-- {mark} -->\n```sh\n.+\n```", readme)
-    assert 'sed -n \'/<!-- test -->/' in (ROOT / ".ci" / "run").read_text()
+    assert "sed -n '/<!-- test -->/" in (ROOT / ".ci" / "run").read_text()

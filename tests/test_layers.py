@@ -19,7 +19,18 @@ LAYERS = [
     {"cli"},
 ]
 MODULES = sorted(ROOT.rglob("*.py"))
-IMPURE = {"os", "pathlib", "io", "time", "datetime", "random", "logging", "rich", "shutil", "tempfile"}
+IMPURE = {
+    "os",
+    "pathlib",
+    "io",
+    "time",
+    "datetime",
+    "random",
+    "logging",
+    "rich",
+    "shutil",
+    "tempfile",
+}
 
 
 def imports(path: Path) -> set[str]:
@@ -57,7 +68,9 @@ def test_each_module_imports_only_from_the_layers_to_its_left(path: Path) -> Non
 @pytest.mark.parametrize("path", sorted((ROOT / "core").glob("*.py")), ids=lambda path: path.stem)
 def test_the_core_knows_no_files_printing_clock_or_global_random_state(path: Path) -> None:
     assert not {module.split(".")[0] for module in imports(path)} & IMPURE
-    calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    calls = [
+        node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)
+    ]
     names = {call.id for call in calls if isinstance(call, ast.Name)}
     assert not names & {"print", "open", "input", "exec", "eval"}
     attributes = {ast.unparse(call) for call in calls if isinstance(call, ast.Attribute)}

@@ -78,7 +78,9 @@ def test_any_change_of_bytes_is_an_error_or_changes_nothing(
 @given(st.binary(max_size=300))
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rubbish_is_refused(tmp_path: Path, content: bytes) -> None:
-    refused(tmp_path / "rubbish.safetensors", content, "not a safetensors file|damaged|pickle|not an")
+    refused(
+        tmp_path / "rubbish.safetensors", content, "not a safetensors file|damaged|pickle|not an"
+    )
 
 
 class Payload:

@@ -2,6 +2,7 @@ import copy
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ import datadistill as dd
 from datadistill.errors import ArtefactError
 from tests.helpers import FrozenBody
 
-TINY = {"iterations": 2, "batch_size": 16, "validation": 0.0, "device": "cpu"}
+TINY: dict[str, Any] = {"iterations": 2, "batch_size": 16, "validation": 0.0, "device": "cpu"}
 
 
 @pytest.fixture(scope="module")
@@ -136,8 +137,8 @@ def test_a_module_of_another_architecture_is_refused(fixed: dd.DistilledData) ->
 def test_a_users_own_class_is_never_imported_but_asked_for(
     digits: tuple[dd.LabelledData, dd.LabelledData], tmp_path: Path
 ) -> None:
-    small = torch.nn.functional.avg_pool2d(digits[0].inputs.float()[:, :, :24, :24], 4) / 255
-    data = (small, digits[0].labels)
+    inputs, labels = digits[0].batch(slice(None), torch.device("cpu"), torch.float32)
+    data = (torch.nn.functional.avg_pool2d(inputs[:, :, :24, :24], 4), labels)
     made = dd.distill(data, FrozenBody(10), initialization=dd.FixedInit(), **TINY)
     again = reloaded(made, tmp_path)
     assert again.header.architecture.name == "tests.helpers:FrozenBody"

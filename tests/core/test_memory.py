@@ -1,5 +1,4 @@
 import pytest
-
 from benchmarks.memory import kept_weights, measure
 
 

@@ -1,6 +1,7 @@
 import copy
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -91,7 +92,9 @@ def test_dropout_is_off_in_every_form() -> None:
 
     network = Network(Dropping().train(), EXAMPLE)
     outputs = network(network.stack([network.weights]), EXAMPLE)[0]
-    expected = F.linear(EXAMPLE.flatten(1), network.weights["fc.weight"], network.weights["fc.bias"])
+    expected = F.linear(
+        EXAMPLE.flatten(1), network.weights["fc.weight"], network.weights["fc.bias"]
+    )
     torch.testing.assert_close(outputs, expected)
 
 
@@ -157,15 +160,15 @@ class Detached(Buffered):
 
 class OnceOnly(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: torch.autograd.function.FunctionCtx, x: Tensor) -> Tensor:  # pyright: ignore
+    def forward(ctx: Any, x: Tensor) -> Tensor:
         ctx.save_for_backward(x)
         return x.exp()
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: torch.autograd.function.FunctionCtx, *grads: Tensor) -> Tensor:
-        (x,) = ctx.saved_tensors  # pyright: ignore
-        return grads[0] * x.exp()
+    def backward(ctx: Any, *grad_outputs: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        (x,) = ctx.saved_tensors
+        return grad_outputs[0] * x.exp()
 
 
 class NoSecondDerivative(Buffered):

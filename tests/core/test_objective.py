@@ -31,9 +31,8 @@ def test_a_single_output_is_a_choice_between_two_classes() -> None:
 
 def test_scores_are_per_network_and_example() -> None:
     outputs = torch.tensor([[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [1.0, 0.0]]])
-    assert Classification().score(outputs, torch.tensor([1, 1])).tolist() == [[True, False]] + [
-        [False, False]
-    ]
+    scores = Classification().score(outputs, torch.tensor([1, 1]))
+    assert scores.tolist() == [[True, False], [False, False]]
     targets = torch.tensor([[0.0, 0.0], [1.0, 2.0]])
     assert Regression().score(outputs, targets).tolist() == [[0.5, 2.0], [0.5, 2.0]]
 

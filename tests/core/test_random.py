@@ -26,9 +26,7 @@ def test_the_numbers_never_change_between_versions() -> None:
     assert int(torch.randint(10**9, (), generator=stream(0, "network", 5))) == 734756523
 
 
-@given(
-    examples=st.integers(1, 50), batch_size=st.integers(1, 60), passes=st.integers(1, 3)
-)
+@given(examples=st.integers(1, 50), batch_size=st.integers(1, 60), passes=st.integers(1, 3))
 def test_every_example_is_seen_once_a_pass(examples: int, batch_size: int, passes: int) -> None:
     size = min(batch_size, examples)
     steps = -(-passes * examples // size)

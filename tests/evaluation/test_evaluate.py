@@ -2,10 +2,10 @@ import pytest
 import torch
 
 import datadistill as dd
+from datadistill.baselines import random_real
 from datadistill.core.initialization import networks_for
 from datadistill.errors import ConfigError, DataError
 from datadistill.evaluation import accuracy_of, search, train_on_all, with_rate
-from datadistill.baselines import random_real
 
 Digits = tuple[dd.LabelledData, dd.LabelledData]
 
@@ -62,8 +62,12 @@ def test_held_out_networks_are_not_those_of_distillation(random: dd.DistilledDat
         assert not any(torch.equal(one, other) for other in seen["fc1.weight"])
 
 
-def test_results_read_well(random: dd.DistilledData, fixed: dd.DistilledData, digits: Digits) -> None:
-    assert str(dd.evaluate(random, digits[1], networks=3)).endswith(" % on digits test over 3 networks")
+def test_results_read_well(
+    random: dd.DistilledData, fixed: dd.DistilledData, digits: Digits
+) -> None:
+    assert str(dd.evaluate(random, digits[1], networks=3)).endswith(
+        " % on digits test over 3 networks"
+    )
     assert "±" in str(dd.evaluate(random, digits[1], networks=3))
     one = str(dd.evaluate(fixed, digits[1]))
     assert one.endswith(" % on digits test")

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from datadistill.report import draw
 
 def distilled(inputs: torch.Tensor, module: torch.nn.Module, **settings: int) -> dd.DistilledData:
     labels = torch.arange(len(inputs)) % 10
-    settings = {"iterations": 1, "networks": 1} | settings
-    return dd.distill((inputs, labels), module, validation=0, **settings)
+    every: dict[str, Any] = {"iterations": 1, "networks": 1, **settings}
+    return dd.distill((inputs, labels), module, validation=0, **every)
 
 
 @pytest.mark.parametrize("channels", [1, 3])

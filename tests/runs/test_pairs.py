@@ -53,7 +53,9 @@ def subset(data: dd.LabelledData, classes: list[int], each: int) -> dd.LabelledD
     return dataclasses.replace(part, labels=labels, class_names=names, present=None)
 
 
-def distil(train: dd.LabelledData, test: dd.LabelledData, model: str, width: dict[str, int]) -> None:
+def distil(
+    train: dd.LabelledData, test: dd.LabelledData, model: str, width: dict[str, int]
+) -> None:
     shape = train.input_shape
     arguments = dd.models.arguments_for(shape, train.classes)
     made = dd.distill(
