@@ -17,7 +17,8 @@ from ..data import LabelledData, as_data
 from ..errors import ConfigError, DataError
 from ..progress import Progress, ProgressCallback, silent
 
-TEST_BATCH = 1000
+TEST_BATCH = 1000  # examples
+TEST_BYTES = 2**26  # of inputs, which bounds the batches of large images
 SIDE_BY_SIDE = 20
 HELD_OUT_NETWORKS = 200
 
@@ -134,9 +135,11 @@ def test_networks(
     """Tests J trained networks on all real data."""
     networks = len(next(iter(weights.values())))
     scores, losses = torch.zeros(2, networks, dtype=torch.float64)
+    size = network.dtype.itemsize * data.input_shape.numel()
+    together = max(1, min(TEST_BATCH, TEST_BYTES // size))
     with torch.no_grad():
-        for begin in range(0, len(data), TEST_BATCH):
-            batch = slice(begin, begin + TEST_BATCH)
+        for begin in range(0, len(data), together):
+            batch = slice(begin, begin + together)
             inputs, labels = data.batch(batch, network.device, network.dtype)
             outputs = network(weights, inputs)
             scores += objective.score(outputs, labels).sum(-1).cpu()

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -79,36 +79,7 @@ def distill(
         config.for_examples(len(data)),
         adjoint or BackGradient(),
     )
-    configuration = {
-        **dataclasses.asdict(distiller.config),
-        "networks": distiller.networks,
-        "adjoint": repr(distiller.adjoint),
-        "validation": validation,
-        "dtype": str(network.dtype).removeprefix("torch."),
-        "training_examples": len(data),
-    }
-
-    def distilled(state: DistillerState) -> DistilledData:
-        return make(
-            state.distilled,
-            network=network,
-            module=module,
-            initialization=distiller.initialization,
-            objective=distiller.objective,
-            rule=distiller.rule,
-            data=data,
-            configuration=configuration,
-        )
-
-    def validate(state: DistillerState) -> Evaluation | None:
-        if held_out is None:
-            return None
-        networks = 1 if distiller.initialization.fixed else VALIDATION_NETWORKS
-        return evaluate(distilled(state), held_out, networks=networks, device=str(network.device))
-
-    state = _run(distiller, data, validate, progress)
-    result, reached = distilled(state), validate(state)
-    return result.with_claim(reached.claim()) if reached else result
+    return _Distillation(distiller, module, data, held_out).run(progress)
 
 
 def config_of(settings: dict[str, Any]) -> DistillerConfig:
@@ -123,28 +94,62 @@ def config_of(settings: dict[str, Any]) -> DistillerConfig:
     return DistillerConfig(**settings)
 
 
-def _run(
-    distiller: Distiller,
-    data: LabelledData,
-    validate: Callable[[DistillerState], Evaluation | None],
-    progress: ProgressCallback,
-) -> DistillerState:
-    """Makes all outer steps, each on its numbered minibatch."""
-    config, network = distiller.config, distiller.network
-    state = distiller.init(data.input_shape, data.labels)
-    every = math.ceil(config.iterations / VALIDATIONS)
-    shown: dict[str, float] = {}
-    for t in range(config.iterations):
-        indices = minibatch(config.seed, t, config.batch_size, len(data))
-        views = stream(config.seed, "augmentation", t)
-        batch = data.batch(indices, network.device, network.dtype, views)
-        state, metrics = distiller.step(state, batch)
-        _stop_if_hopeless(state, metrics)
-        shown["loss"] = metrics.loss
-        if (t + 1) % every == 0 and (reached := validate(state)):
-            shown[f"held-out {reached.metric}"] = reached.mean
-        progress(Progress("distilling", t + 1, config.iterations, dict(shown)))
-    return state
+@dataclass(frozen=True)
+class _Distillation:
+    """A distiller with the data it learns from, and those it is measured on."""
+
+    distiller: Distiller
+    module: nn.Module
+    data: LabelledData
+    held_out: LabelledData | None
+
+    def run(self, progress: ProgressCallback) -> DistilledData:
+        """Makes all outer steps, each on its numbered minibatch."""
+        config, network = self.distiller.config, self.distiller.network
+        state = self.distiller.init(self.data.input_shape, self.data.labels)
+        every = math.ceil(config.iterations / VALIDATIONS)
+        shown: dict[str, float] = {}
+        for t in range(config.iterations):
+            indices = minibatch(config.seed, t, config.batch_size, len(self.data))
+            views = stream(config.seed, "augmentation", t)
+            batch = self.data.batch(indices, network.device, network.dtype, views)
+            state, metrics = self.distiller.step(state, batch)
+            _stop_if_hopeless(state, metrics)
+            shown["loss"] = metrics.loss
+            if (t + 1) % every == 0 and (reached := self.validate(state)):
+                shown[f"held-out {reached.metric}"] = reached.mean
+            progress(Progress("distilling", t + 1, config.iterations, dict(shown)))
+        result, reached = self.distilled(state), self.validate(state)
+        return result.with_claim(reached.claim()) if reached else result
+
+    def distilled(self, state: DistillerState) -> DistilledData:
+        """The distilled data of a state, with all that is needed to use them."""
+        distiller = self.distiller
+        return make(
+            state.distilled,
+            network=distiller.network,
+            module=self.module,
+            initialization=distiller.initialization,
+            objective=distiller.objective,
+            rule=distiller.rule,
+            data=self.data,
+            configuration={
+                **dataclasses.asdict(distiller.config),
+                "networks": distiller.networks,
+                "adjoint": repr(distiller.adjoint),
+                "validation_examples": len(self.held_out) if self.held_out else 0,
+                "dtype": str(distiller.network.dtype).removeprefix("torch."),
+                "training_examples": len(self.data),
+            },
+        )
+
+    def validate(self, state: DistillerState) -> Evaluation | None:
+        """How good the distilled data of a state are on held-out training data, if there are."""
+        if self.held_out is None:
+            return None
+        networks = 1 if self.distiller.initialization.fixed else VALIDATION_NETWORKS
+        device = str(self.distiller.network.device)
+        return evaluate(self.distilled(state), self.held_out, networks=networks, device=device)
 
 
 def _stop_if_hopeless(state: DistillerState, metrics: Metrics) -> None:
