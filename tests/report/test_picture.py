@@ -32,6 +32,18 @@ def test_a_picture_shows_every_image_of_every_step(tmp_path: Path, channels: int
     assert coloured == (channels == 3)
 
 
+def test_many_classes_are_wrapped_into_rows(tmp_path: Path) -> None:
+    labels = torch.arange(50)
+    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 50))
+    made = dd.distill(
+        (torch.rand(50, 1, 8, 8), labels), module, iterations=1, networks=1, validation=0
+    )
+    draw(made, tmp_path / "a.png")
+    with Image.open(tmp_path / "a.png") as picture:
+        assert picture.width < 20 * 150
+        assert picture.height > 3 * 120
+
+
 def test_what_is_no_image_is_refused(tmp_path: Path) -> None:
     made = distilled(torch.rand(20, 7), torch.nn.Linear(7, 10))
     with pytest.raises(DataError, match="not images"):

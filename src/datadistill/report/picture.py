@@ -1,5 +1,8 @@
 """Pictures of distilled images with their labels and learning rates."""
 
+import itertools
+import math
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +13,15 @@ from ..errors import DataError
 from ..files import replacing
 
 IMAGE = 0.8  # inches a side
+LABEL = 0.2  # inches above an image
 MARGIN = 1.1  # inches left of the images, for the step and its learning rates
-TITLE = 0.65  # inches above them
+TITLE = 0.45  # inches above them
 SHOWN = 5  # learning rates that fit beside an image
+COLUMNS = 20  # images in a row at most
 
 
 def draw(distilled: DistilledData, path: Path) -> None:
-    """Writes a picture: a row of images per step, with its learning rate in every epoch."""
+    """Writes a picture: the images of every step, with its learning rate in every epoch."""
     import matplotlib as mpl  # slow to import
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -27,24 +32,31 @@ def draw(distilled: DistilledData, path: Path) -> None:
             f"Distilled data of shape {tuple(images.shape[2:])} are not images.",
             "Only grey or colour images can be drawn.",
         )
-    steps, columns = images.shape[:2]
-    width, height = MARGIN + columns * IMAGE + 0.15, TITLE + steps * IMAGE + 0.15
+    steps, count = images.shape[:2]
+    columns = min(count, COLUMNS)
+    rows = math.ceil(count / columns)  # of one step
+    # Labels stand above the first step alone, unless a step takes several rows.
+    pitch = IMAGE + (LABEL if rows > 1 else 0)
+    top = TITLE + LABEL * (rows == 1)
+    width, height = MARGIN + columns * IMAGE + 0.15, top + steps * rows * pitch + 0.15
     with mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 7}):
         figure = Figure(figsize=(width, height), facecolor="white")
         FigureCanvasAgg(figure)
         figure.text(MARGIN / width, 1 - 0.22 / height, _title(distilled), va="center", fontsize=9)
-        for step in range(steps):
-            bottom = height - TITLE - (step + 1) * IMAGE
-            middle = (bottom + IMAGE / 2) / height
-            figure.text(0.12 / width, middle, _rates(distilled, step), va="center")
-            for column in range(columns):
-                left = MARGIN + column * IMAGE
-                box = (left / width, bottom / height, 0.94 * IMAGE / width, 0.94 * IMAGE / height)
-                axes = figure.add_axes(box)
-                axes.axis("off")
-                axes.imshow(_pixels(images[step, column]), cmap="gray", interpolation="nearest")
-                if step == 0:
-                    axes.set_title(_label(distilled, column), fontsize=9, pad=3)
+        for step, number in itertools.product(range(steps), range(count)):
+            row, column = divmod(number, columns)
+            bottom = height - top - (step * rows + row + 1) * pitch
+            if number == 0:
+                middle = (bottom + IMAGE / 2) / height
+                figure.text(0.12 / width, middle, _rates(distilled, step), va="center")
+            left = MARGIN + column * IMAGE
+            box = (left / width, bottom / height, 0.94 * IMAGE / width, 0.94 * IMAGE / height)
+            axes = figure.add_axes(box)
+            axes.axis("off")
+            axes.imshow(_pixels(images[step, number]), cmap="gray", interpolation="nearest")
+            if step == 0 or rows > 1:
+                label = textwrap.shorten(_label(distilled, number), 14, placeholder="…")
+                axes.set_title(label, fontsize=9 if rows == 1 else 6, pad=3)
         with replacing(path) as temporary:
             figure.savefig(temporary, dpi=150)
 
