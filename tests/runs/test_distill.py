@@ -28,7 +28,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path: Pa
     assert a != c
 
 
-@pytest.mark.parametrize("form", ["pair", "arrays", "TensorDataset", "Dataset"])
+@pytest.mark.parametrize("form", ["pair", "arrays", "bytes", "TensorDataset", "Dataset"])
 def test_data_come_in_any_form(form: str) -> None:
     class Own(Dataset[tuple[Tensor, int]]):
         def __len__(self) -> int:
@@ -40,6 +40,7 @@ def test_data_come_in_any_form(form: str) -> None:
     forms: dict[str, Any] = {
         "pair": (IMAGES, LABELS),
         "arrays": (IMAGES.numpy(), LABELS.numpy()),
+        "bytes": (IMAGES, LABELS.to(torch.uint8)),
         "TensorDataset": TensorDataset(IMAGES, LABELS),
         "Dataset": Own(),
     }

@@ -47,8 +47,8 @@ class Common:
             count: How to show what is done of what there is; as two numbers by default.
         """
         columns = (
-            TextColumn("{task.description:<24}", markup=False),
-            BarColumn(bar_width=24),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=12),
             count or MofNCompleteColumn(),
             _Values(),
             TimeRemainingColumn(compact=True),
@@ -77,7 +77,9 @@ class _Values(ProgressColumn):
     def render(self, task: Task) -> Text:
         values = task.fields.get("values", {})
         shown = [
-            f"{name} {100 * value:.1f} %" if "accuracy" in name else f"{name} {value:.3f}"
+            f"{name.removesuffix(' accuracy')} {100 * value:.1f} %"
+            if "accuracy" in name
+            else f"{name} {value:.3f}"
             for name, value in values.items()
         ]
-        return Text("  ".join(shown), style="cyan")
+        return Text("  ".join(shown), style="cyan", no_wrap=True)

@@ -74,6 +74,12 @@ class Distill(DataChoice):
         )
         adjoint, initialization = self._adjoint(), self._initialization()
         check_writable(output)
+        settings = self.settings
+        self.say(
+            f"Distilling {len(train):,} examples of {train.name} for {self.model}, "
+            f"{self.initialization} initialization: steps {settings.steps}, epochs "
+            f"{settings.epochs}, outer steps {settings.iterations:,}."
+        )
         with self.bars() as progress:
             distilled = distill(
                 train,
@@ -84,7 +90,7 @@ class Distill(DataChoice):
                 device=self.device,
                 dtype=self.dtype,
                 progress=progress,
-                **asdict(self.settings),
+                **asdict(settings),
             )
             tested = evaluate(
                 distilled, test, networks=self.test_networks, device=self.device, progress=progress

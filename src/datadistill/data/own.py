@@ -24,7 +24,7 @@ def as_data(source: Any, split: str = "train") -> LabelledData:
         return source
     if isinstance(source, tuple | list) and len(source) == 2:
         inputs, labels = source
-        return LabelledData(_tensor(inputs), _tensor(labels), split=split)
+        return LabelledData(_tensor(inputs), _labels(labels), split=split)
     if isinstance(source, Dataset):
         return _from_items(source, split)  # pyright: ignore[reportArgumentType]
     raise DataError(
@@ -42,7 +42,7 @@ def _from_items(items: Iterable[tuple[Any, Any]], split: str) -> LabelledData:
         for item in items if length is None else (items[i] for i in range(length)):  # pyright: ignore[reportIndexIssue]
             pixels, label = item
             inputs.append(_tensor(pixels))
-            labels.append(_tensor(label))
+            labels.append(_labels(label))
     except (TypeError, ValueError) as error:
         raise DataError(
             f"Item {len(inputs)} of the data set is not a pair (input, label): {error}",
@@ -63,3 +63,8 @@ def _tensor(value: Any) -> Tensor:
     tensor = value.detach() if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
     whole = not tensor.is_floating_point() and tensor.dtype != torch.uint8
     return tensor.long() if whole else tensor
+
+
+def _labels(value: Any) -> Tensor:
+    tensor = _tensor(value)
+    return tensor if tensor.is_floating_point() else tensor.long()  # bytes are no index to torch

@@ -35,5 +35,5 @@ def train_on_all(
                 weights,
             )
             weights, state = adam(weights, direction, state, lr, (0.9, 0.999))
-            progress(Progress("training on all data", t + 1, total))
+            progress(Progress("training on all", t + 1, total))
     return weights

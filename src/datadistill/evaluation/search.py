@@ -67,5 +67,5 @@ def search(
         values = torch.tensor(accuracy_of(candidates, network, theta0, data, objective))
         # A learning rate at which some network diverges is no good choice.
         means.append(float(values.mean().nan_to_num(-torch.inf)))
-        progress(Progress("choosing a learning rate", len(means), len(choices)))
+        progress(Progress("choosing a rate", len(means), len(choices)))
     return choices[means.index(max(means))]
