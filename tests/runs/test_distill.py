@@ -64,6 +64,25 @@ def test_validation_data_are_held_out_of_training_and_make_the_claim() -> None:
     assert tiny().claim is None
 
 
+def test_the_best_on_held_out_data_can_be_kept_instead_of_the_last() -> None:
+    seen: list[float] = []
+    # A rate so high that the figures swing from one outer step to the next.
+    swinging: dict[str, Any] = {"iterations": 20, "validation": 0.5, "outer_lr": 3.0, "learning_rate": 0.5}
+
+    def watch(progress: dd.Progress) -> None:
+        seen.append(progress.values["held-out accuracy"])
+
+    best = tiny(keep="best", progress=watch, **swinging)
+    last = tiny(keep="last", **swinging)
+    assert max(seen) > seen[-1]
+    assert best.claim.mean == max(seen)
+    assert best.header.configuration["outer_step"] == 1 + seen.index(max(seen))
+    assert last.claim.mean == seen[-1]
+    assert last.header.configuration["outer_step"] == 20
+    stopped = tiny(**swinging | {"iterations": 1 + seen.index(max(seen))})
+    assert torch.equal(best.inputs, stopped.inputs)
+
+
 def test_every_long_call_can_be_stopped_through_its_callback() -> None:
     def stop(progress: dd.Progress) -> None:
         raise KeyboardInterrupt
@@ -142,6 +161,7 @@ def with_nan() -> Tensor:
         ({"epochs": 0}, ConfigError, "epochs is 0"),
         ({"iterations": 0}, ConfigError, "iterations is 0"),
         ({"iteration": 5}, ConfigError, "Did you mean 'iterations'"),
+        ({"keep": "best"}, ConfigError, "without validation"),
         ({"validation": 1.0}, ConfigError, "validation is 1.0"),
         ({"validation": 0.01}, DataError, "leaves none to validate on"),
         ({"device": "gpu"}, ConfigError, "no device called 'gpu'"),

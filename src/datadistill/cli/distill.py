@@ -47,6 +47,8 @@ class Distill(DataChoice):
     settings: DistillerConfig = field(default_factory=DistillerConfig)
     validation: float = 0.1
     """Share of the training data held out to measure progress."""
+    keep: Literal["last", "best"] = "last"
+    """Which distilled data to write: the last, as in the paper, or the best on held-out data."""
     test_networks: int | None = None
     """Held-out networks to test on at the end: 1 for fixed, 200 for random initializations."""
     device: DeviceName = "auto"
@@ -87,6 +89,7 @@ class Distill(DataChoice):
                 initialization=initialization,
                 adjoint=adjoint,
                 validation=self.validation,
+                keep=self.keep,
                 device=self.device,
                 dtype=self.dtype,
                 progress=progress,

@@ -19,11 +19,13 @@ class Objective(ABC):
     Attributes:
         name: What it is called in files and flags.
         metric: What :meth:`score` measures.
+        higher_is_better: Whether a higher metric is a better one.
         learns_labels: Whether distilled labels are learned unless said otherwise.
     """
 
     name: ClassVar[str]
     metric: ClassVar[str]
+    higher_is_better: ClassVar[bool]
     learns_labels: ClassVar[bool] = False
 
     @abstractmethod
@@ -68,6 +70,7 @@ class Classification(Objective):
 
     name = "classification"
     metric = "accuracy"
+    higher_is_better = True
 
     def inner_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
         if outputs.shape[-1] == 1:
@@ -126,6 +129,7 @@ class Regression(Objective):
 
     name = "regression"
     metric = "mean squared error"
+    higher_is_better = False
     learns_labels = True
 
     def inner_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:

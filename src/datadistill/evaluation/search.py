@@ -61,11 +61,12 @@ def search(
         progress: Called after every combination.
     """
     choices = list(itertools.product(rates, EPOCHS))
+    sign = 1 if objective.higher_is_better else -1
     means: list[float] = []
     for rate, epochs in choices:
         candidates = [with_rate(steps, rate, epochs) for steps in sets]
         values = torch.tensor(accuracy_of(candidates, network, theta0, data, objective))
         # A learning rate at which some network diverges is no good choice.
-        means.append(float(values.mean().nan_to_num(-torch.inf)))
+        means.append(float((sign * values.mean()).nan_to_num(-torch.inf)))
         progress(Progress("choosing a rate", len(means), len(choices)))
     return choices[means.index(max(means))]

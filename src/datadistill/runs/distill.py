@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -35,6 +35,7 @@ def distill(
     objective: Objective | None = None,
     adjoint: Adjoint | None = None,
     validation: float = 0.1,
+    keep: Literal["last", "best"] = "last",
     device: str = "auto",
     dtype: str | torch.dtype | None = None,
     progress: ProgressCallback = silent,
@@ -50,6 +51,8 @@ def distill(
         objective: ``Classification()`` by default, or ``Regression()``.
         adjoint: ``BackGradient()`` by default, ``StoredGraph()`` or ``Truncated(window)``.
         validation: Share of the training data that is held out to measure progress.
+        keep: Which distilled data to return: the last, as in the paper, or the best of 20 along
+            the way on the held-out training data.
         device: Where to compute: auto, cpu, cuda or mps.
         dtype: What to compute in; the module's own by default.
         progress: Called after every outer step.
@@ -61,6 +64,8 @@ def distill(
     config = config_of(settings)
     if not 0 <= validation < 1:
         raise ConfigError(f"validation is {validation}.", "Set it to at least 0 and below 1.")
+    if keep == "best" and not validation:
+        raise ConfigError("The best cannot be told without validation.", "Set validation to 0.1.")
     data, held_out = as_data(train), None
     network = Network(
         module,
@@ -79,7 +84,7 @@ def distill(
         config.for_examples(len(data)),
         adjoint or BackGradient(),
     )
-    return _Distillation(distiller, module, data, held_out).run(progress)
+    return _Distillation(distiller, module, data, held_out, keep).run(progress)
 
 
 def config_of(settings: dict[str, Any]) -> DistillerConfig:
@@ -102,6 +107,7 @@ class _Distillation:
     module: nn.Module
     data: LabelledData
     held_out: LabelledData | None
+    keep: Literal["last", "best"]
 
     def run(self, progress: ProgressCallback) -> DistilledData:
         """Makes all outer steps, each on its numbered minibatch."""
@@ -109,6 +115,7 @@ class _Distillation:
         state = self.distiller.init(self.data.input_shape, self.data.labels)
         every = math.ceil(config.iterations / VALIDATIONS)
         shown: dict[str, float] = {}
+        kept: tuple[DistillerState, Evaluation] | None = None
         for t in range(config.iterations):
             indices = minibatch(config.seed, t, config.batch_size, len(self.data))
             views = stream(config.seed, "augmentation", t)
@@ -116,11 +123,15 @@ class _Distillation:
             state, metrics = self.distiller.step(state, batch)
             _stop_if_hopeless(state, metrics)
             shown["loss"] = metrics.loss
-            if (t + 1) % every == 0 and (reached := self.validate(state)):
+            due = (t + 1) % every == 0 or t + 1 == config.iterations
+            if due and (reached := self.validate(state)):
                 shown[f"held-out {reached.metric}"] = reached.mean
+                if kept is None or self.keep == "last" or self._better(reached, kept[1]):
+                    kept = state, reached
             progress(Progress("distilling", t + 1, config.iterations, dict(shown)))
-        result, reached = self.distilled(state), self.validate(state)
-        return result.with_claim(reached.claim()) if reached else result
+        return (
+            self.distilled(kept[0]).with_claim(kept[1].claim()) if kept else self.distilled(state)
+        )
 
     def distilled(self, state: DistillerState) -> DistilledData:
         """The distilled data of a state, with all that is needed to use them."""
@@ -137,11 +148,17 @@ class _Distillation:
                 **dataclasses.asdict(distiller.config),
                 "networks": distiller.networks,
                 "adjoint": repr(distiller.adjoint),
+                "keep": self.keep,
+                "outer_step": state.outer_step,
                 "validation_examples": len(self.held_out) if self.held_out else 0,
                 "dtype": str(distiller.network.dtype).removeprefix("torch."),
                 "training_examples": len(self.data),
             },
         )
+
+    def _better(self, one: Evaluation, other: Evaluation) -> bool:
+        sign = 1 if self.distiller.objective.higher_is_better else -1
+        return sign * one.mean > sign * other.mean
 
     def validate(self, state: DistillerState) -> Evaluation | None:
         """How good the distilled data of a state are on held-out training data, if there are."""
