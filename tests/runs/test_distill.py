@@ -67,7 +67,12 @@ def test_validation_data_are_held_out_of_training_and_make_the_claim() -> None:
 def test_the_best_on_held_out_data_can_be_kept_instead_of_the_last() -> None:
     seen: list[float] = []
     # A rate so high that the figures swing from one outer step to the next.
-    swinging: dict[str, Any] = {"iterations": 20, "validation": 0.5, "outer_lr": 3.0, "learning_rate": 0.5}
+    swinging: dict[str, Any] = {
+        "iterations": 20,
+        "validation": 0.5,
+        "outer_lr": 3.0,
+        "learning_rate": 0.5,
+    }
 
     def watch(progress: dd.Progress) -> None:
         seen.append(progress.values["held-out accuracy"])
