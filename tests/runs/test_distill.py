@@ -84,7 +84,8 @@ def test_the_best_on_held_out_data_can_be_kept_instead_of_the_last() -> None:
     assert best.header.configuration["outer_step"] == 1 + seen.index(max(seen))
     assert last.claim.mean == seen[-1]
     assert last.header.configuration["outer_step"] == 20
-    stopped = tiny(**swinging | {"iterations": 1 + seen.index(max(seen))})
+    swinging["iterations"] = 1 + seen.index(max(seen))
+    stopped = tiny(**swinging)
     assert torch.equal(best.inputs, stopped.inputs)
 
 
