@@ -1,11 +1,19 @@
+import importlib
+from typing import Any
+
 import pytest
 import torch
 
 import datadistill as dd
 from datadistill.baselines import random_real
+from datadistill.core.distilled import Steps
 from datadistill.core.initialization import networks_for
+from datadistill.core.network import Network
 from datadistill.errors import ConfigError, DataError
-from datadistill.evaluation import accuracy_of, search, train_on_all, with_rate
+from datadistill.evaluation import metric_of, search, train_on_all, with_rate
+
+# `datadistill.evaluation.evaluate` is the function; this is the module.
+evaluate_module = importlib.import_module("datadistill.evaluation.evaluate")
 
 Digits = tuple[dd.LabelledData, dd.LabelledData]
 
@@ -80,6 +88,37 @@ def test_progress_counts_networks(random: dd.DistilledData, digits: Digits) -> N
     assert [p.done for p in seen] == [20, 40, 45]
 
 
+def test_large_inputs_are_tested_in_smaller_batches_with_the_same_result(
+    random: dd.DistilledData, digits: Digits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = dd.evaluate(random, digits[1], networks=3)
+    sizes: list[int] = []
+    batch = dd.LabelledData.batch
+
+    def watch(self: dd.LabelledData, indices: slice, *rest: Any) -> Any:
+        inputs, labels = batch(self, indices, *rest)
+        sizes.append(len(inputs))
+        return inputs, labels
+
+    monkeypatch.setattr(dd.LabelledData, "batch", watch)
+    monkeypatch.setattr(evaluate_module, "TEST_BYTES", 50 * 8 * 28 * 28)
+    found = dd.evaluate(random, digits[1], networks=3)
+    assert max(sizes) == 50
+    assert found.values == expected.values
+    assert found.losses == pytest.approx(expected.losses, rel=1e-12)
+
+
+def test_the_search_takes_the_lowest_error_of_regression() -> None:
+    inputs = torch.randn(60, 4, generator=torch.Generator().manual_seed(0))
+    targets = inputs.sum(1, keepdim=True)
+    network, objective = Network(torch.nn.Linear(4, 1), inputs), dd.Regression()
+    theta0 = network.stack([network.weights])
+    steps = Steps(inputs[None, :20], targets[None, :20], torch.ones(1, 1))
+    data = dd.LabelledData(inputs, targets)
+    rates = (1e-6, 0.1)
+    assert search([steps], network, theta0, data, objective, rates=rates) == (0.1, 5)
+
+
 def test_what_does_not_fit_is_refused(
     random: dd.DistilledData, fixed: dd.DistilledData, digits: Digits
 ) -> None:
@@ -103,7 +142,7 @@ def test_the_search_takes_the_rate_and_epochs_that_are_best_on_the_data_given(
     rate, epochs = search(sets, network, theta0, digits[1], objective, rates=rates)
     means = {
         (r, e): sum(
-            accuracy_of([with_rate(s, r, e) for s in sets], network, theta0, digits[1], objective)
+            metric_of([with_rate(s, r, e) for s in sets], network, theta0, digits[1], objective)
         )
         for r in rates
         for e in (1, 3, 5)

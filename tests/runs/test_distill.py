@@ -89,6 +89,24 @@ def test_the_best_on_held_out_data_can_be_kept_instead_of_the_last() -> None:
     assert torch.equal(best.inputs, stopped.inputs)
 
 
+def test_training_images_are_augmented_by_a_numbered_stream_and_validation_images_are_not() -> None:
+    drawn: list[float] = []
+
+    def darken(inputs: Any, indices: Tensor, generator: torch.Generator) -> Tensor:
+        drawn.append(float(torch.rand((), generator=generator)))
+        return inputs[indices] * drawn[-1]
+
+    data = dd.LabelledData(IMAGES, LABELS, augmentation=darken)
+    first = tiny(data, iterations=3, validation=0.5)
+    assert len(drawn) == 3  # once an outer step, and never to validate
+    assert len(set(drawn)) == 3
+    again = tiny(data, iterations=3, validation=0.5)
+    assert drawn[3:] == drawn[:3]
+    assert torch.equal(first.inputs, again.inputs)
+    plain = tiny((IMAGES, LABELS), iterations=3, validation=0.5)
+    assert not torch.equal(first.inputs, plain.inputs)
+
+
 def test_every_long_call_can_be_stopped_through_its_callback() -> None:
     def stop(progress: dd.Progress) -> None:
         raise KeyboardInterrupt

@@ -2,13 +2,13 @@
 
 from .evaluate import Evaluation, evaluate, test_networks
 from .reference import train_on_all
-from .search import LEARNING_RATES, accuracy_of, search, with_rate
+from .search import LEARNING_RATES, metric_of, search, with_rate
 
 __all__ = [
     "LEARNING_RATES",
     "Evaluation",
-    "accuracy_of",
     "evaluate",
+    "metric_of",
     "search",
     "test_networks",
     "train_on_all",

@@ -24,7 +24,7 @@ def with_rate(steps: Steps, rate: float, epochs: int) -> Steps:
     return Steps(steps.inputs, steps.labels, rates)
 
 
-def accuracy_of(
+def metric_of(
     sets: Sequence[Steps],
     network: Network,
     theta0: Weights,
@@ -65,7 +65,7 @@ def search(
     means: list[float] = []
     for rate, epochs in choices:
         candidates = [with_rate(steps, rate, epochs) for steps in sets]
-        values = torch.tensor(accuracy_of(candidates, network, theta0, data, objective))
+        values = torch.tensor(metric_of(candidates, network, theta0, data, objective))
         # A learning rate at which some network diverges is no good choice.
         means.append(float((sign * values.mean()).nan_to_num(-torch.inf)))
         progress(Progress("choosing a rate", len(means), len(choices)))

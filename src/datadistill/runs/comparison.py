@@ -9,8 +9,8 @@ from ..core.initialization import networks_for
 from ..data import LabelledData
 from ..evaluation import (
     LEARNING_RATES,
-    accuracy_of,
     evaluate,
+    metric_of,
     search,
     test_networks,
     train_on_all,
@@ -91,7 +91,7 @@ def compare(
     return Comparison(
         untrained=test_networks(network, theta0, test_data, objective).mean,
         distilled=evaluate(distilled, test_data, device=device).mean,
-        random_real=tuple(accuracy_of(chosen, network, theta0, test_data, objective)),
+        random_real=tuple(metric_of(chosen, network, theta0, test_data, objective)),
         rate=rate,
         epochs=epochs,
         all_real=test_networks(network, fully_trained, test_data, objective).mean,
