@@ -21,7 +21,7 @@ from .data import LabelledData
 from .errors import DataDistillError
 from .evaluation import Evaluation, evaluate
 from .progress import Progress
-from .runs import distill
+from .runs import RunConfig, distill, resume
 from .version import __version__
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "Progress",
     "RandomInit",
     "Regression",
+    "RunConfig",
     "StoredGraph",
     "Truncated",
     "__version__",
@@ -45,4 +46,5 @@ __all__ = [
     "evaluate",
     "load",
     "models",
+    "resume",
 ]

@@ -1,4 +1,8 @@
-"""Writing files so that a reader never sees half of one."""
+"""Writing files so that a reader never sees half of one, whatever happens in between.
+
+The stages of a write are functions of their own, in the order in which they happen, so that
+tests can stop a process at each.
+"""
 
 import contextlib
 import os
@@ -9,14 +13,14 @@ from pathlib import Path
 from .errors import FileError
 
 
-def write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes, *, make_folder: bool = True) -> None:
     """Writes a whole file or nothing: temporary file, fsync, rename, fsync of the folder."""
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        file.write(content)
+    with replacing(path, make_folder=make_folder) as temporary:
+        write(temporary, content)
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Generator[Path]:
+def replacing(path: Path, *, make_folder: bool = True) -> Generator[Path]:
     """Lends a temporary path in the same folder; what is written there replaces ``path``.
 
     If the body raises, the temporary file is removed and ``path`` stays as it was.
@@ -24,20 +28,25 @@ def replacing(path: Path) -> Generator[Path]:
     # The suffix stays, because picture writers choose the format by it.
     temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if make_folder:
+            path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        _sync_folder(path.parent)
+        sync(temporary)
+        rename(temporary, path)
+        sync_folder(path.parent)
     except OSError as error:
-        raise FileError(
-            f"{path} cannot be written: {error.strerror or error}.",
-            "Check free space and permissions, or choose another place.",
-        ) from error
+        raise cannot_write(path, error) from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
+
+
+def cannot_write(path: Path, error: OSError) -> FileError:
+    """The error to raise where ``path`` could not be written."""
+    return FileError(
+        f"{path} cannot be written: {error.strerror or error}.",
+        "Check free space and permissions, or choose another place.",
+    )
 
 
 def check_writable(path: Path) -> None:
@@ -50,13 +59,32 @@ def check_writable(path: Path) -> None:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise FileError(
-            f"{path} cannot be written: {error.strerror or error}.",
-            "Check permissions, or choose another place.",
-        ) from error
+        raise cannot_write(path, error) from error
 
 
-def _sync_folder(folder: Path) -> None:
+def leftovers(folder: Path) -> list[Path]:
+    """Temporary files of writes that were broken off by a crash."""
+    return [path for path in folder.glob(".*.*") if path.name.count(".") >= 3]
+
+
+def write(path: Path, content: bytes) -> None:
+    """Writes the bytes of a new file."""
+    path.write_bytes(content)
+
+
+def sync(path: Path) -> None:
+    """Waits until the bytes of a file are on the disk."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def rename(temporary: Path, path: Path) -> None:
+    """Puts a file in the place of another, in one indivisible change of the folder."""
+    temporary.replace(path)
+
+
+def sync_folder(folder: Path) -> None:
+    """Waits until the names in a folder are on the disk."""
     if os.name == "nt":  # Windows cannot open folders
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -64,3 +92,8 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def remove(path: Path) -> None:
+    """Removes a file."""
+    path.unlink()

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import datadistill as dd
-from datadistill.artefact.container import KEY, read_container, write_container
+from datadistill.artefact.container import KEYS, read_container, write_container
 from datadistill.errors import ArtefactError, FileError
 
 
@@ -108,7 +108,8 @@ def test_a_foreign_safetensors_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     newer = safetensors.torch.save(
-        {"inputs": torch.zeros(3)}, {KEY: json.dumps({"schema_version": 2, "surprise": 1})}
+        {"inputs": torch.zeros(3)},
+        {KEYS["artefact"]: json.dumps({"schema_version": 2, "surprise": 1})},
     )
     refused(tmp_path / "n.safetensors", newer, "schema version 2.*\n?.*up to 1")
 

@@ -1,11 +1,8 @@
 """The command line as a user types it: real files, real exit codes."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +11,7 @@ import torch
 
 import datadistill as dd
 from datadistill.cli.main import main
+from datadistill.runs.checkpoint import newest
 
 QUICK = ["--iterations", "2", "--batch-size", "32", "--model", "linear"]
 
@@ -40,8 +38,19 @@ def test_distil_train_and_evaluate(here: Path, capsys: pytest.CaptureFixture[str
     assert run("distill", *QUICK, "--initialization", "fixed", "--steps", "2") == 0
     output = capsys.readouterr().out
     assert "% on digits test" in output
-    assert names(here) == ["digits-linear-fixed.png", "digits-linear-fixed.safetensors"]
-    artefact = "digits-linear-fixed.safetensors"
+    assert names(here) == ["runs"]
+    assert names(here / "runs" / "digits-linear-fixed") == [
+        ".lock",
+        "best.safetensors",
+        "checkpoints",
+        "config.yaml",
+        "distilled.png",
+        "distilled.safetensors",
+        "last.safetensors",
+        "metrics.jsonl",
+        "results.json",
+    ]
+    artefact = "runs/digits-linear-fixed/distilled.safetensors"
     claim = dd.load(artefact).claim
     assert claim is not None
     assert claim.split == "test"
@@ -55,9 +64,10 @@ def test_distil_train_and_evaluate(here: Path, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out.strip() == str(claim)
 
     assert run("train", artefact) == 0
-    assert "digits-linear-fixed-trained.safetensors" in capsys.readouterr().out
+    trained = artefact.replace(".safetensors", "-trained.safetensors")
+    assert trained in capsys.readouterr().out
     module = dd.models.Linear()
-    module.load_state_dict(safetensors.torch.load_file("digits-linear-fixed-trained.safetensors"))
+    module.load_state_dict(safetensors.torch.load_file(trained))
     inputs, labels = dd.data.load("digits")[1].batch(
         slice(None), torch.device("cpu"), torch.float32
     )
@@ -67,11 +77,10 @@ def test_distil_train_and_evaluate(here: Path, capsys: pytest.CaptureFixture[str
 def test_random_initializations_report_a_deviation(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = [*QUICK, "--networks", "2", "--test-networks", "5", "--output", "x/y.safetensors"]
+    arguments = [*QUICK, "--networks", "2", "--test-networks", "5", "--run", "x"]
     assert run("distill", *arguments) == 0
     assert "over 5 networks" in capsys.readouterr().out
-    assert names(here / "x") == ["y.png", "y.safetensors"]
-    assert run("evaluate", "x/y.safetensors", "--networks", "3", "--split", "train") == 0
+    assert run("evaluate", "x/distilled.safetensors", "--networks", "3", "--split", "train") == 0
     assert "on digits train over 3 networks" in capsys.readouterr().out
 
 
@@ -82,12 +91,12 @@ def test_an_own_network_from_a_file(here: Path, capsys: pytest.CaptureFixture[st
         "    def __init__(self):\n"
         "        super().__init__(nn.Flatten(), nn.Linear(784, 10))\n"
     )
-    fixed = ["--initialization", "fixed", "--iterations", "1", "--output", "a.safetensors"]
+    fixed = ["--initialization", "fixed", "--iterations", "1", "--run", "a"]
     assert run("distill", "--model", "mine.py:Mine", *fixed) == 0
-    assert run("evaluate", "a.safetensors") == 2
+    assert run("evaluate", "a/distilled.safetensors") == 2
     assert "mine:Mine, which is not built in" in capsys.readouterr().err
-    assert run("evaluate", "a.safetensors", "--model", "mine.py:Mine") == 0
-    assert run("train", "a.safetensors", "--model", "mine.py:Mine") == 0
+    assert run("evaluate", "a/distilled.safetensors", "--model", "mine.py:Mine") == 0
+    assert run("train", "a/distilled.safetensors", "--model", "mine.py:Mine") == 0
 
 
 def test_the_real_mnist(
@@ -110,11 +119,11 @@ def test_the_real_mnist(
         (["--epochs", "0"], "epochs is 0"),
         (["--iterations", "0"], "iterations is 0"),
         (["--learning-rate", "-1"], "learning_rate is -1"),
-        (["--window", "3"], "--window has no meaning"),
+        (["--window", "3"], "window has no meaning"),
         (["--adjoint", "truncated"], "needs a window"),
         (["--networks", "3", "--initialization", "fixed"], "one network"),
         (["--validation", "2"], "validation is 2"),
-        (["--data", "mnist", "--data-dir", "nowhere"], "mnist is not in nowhere"),
+        (["--data", "mnist", "--data-dir", "nowhere"], "nowhere/mnist"),
     ],
 )
 def test_bad_input_ends_with_code_2_two_lines_and_no_file(
@@ -134,7 +143,7 @@ def test_bad_input_ends_with_code_2_two_lines_and_no_file(
     base = [
         part for flag, value in quick.items() if flag not in arguments for part in (flag, value)
     ]
-    assert run("distill", *base, *arguments, "--output", "made.safetensors") == 2
+    assert run("distill", *base, *arguments, "--run", "made") == 2
     captured = capsys.readouterr()
     error = captured.err[captured.err.index("error: ") :]  # after what it was going to do
     assert message in error
@@ -155,18 +164,24 @@ def test_words_the_command_line_does_not_know_end_with_code_2(
     assert capsys.readouterr().err
 
 
-def test_files_are_not_overwritten_unasked(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (here / "digits-linear-random.safetensors").write_text("precious")
-    assert run("distill", *QUICK) == 1
-    assert "--overwrite" in capsys.readouterr().err
-    assert (here / "digits-linear-random.safetensors").read_text() == "precious"
+def test_a_run_is_never_overwritten(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("distill", *QUICK, "--initialization", "fixed") == 0
+    assert run("distill", *QUICK, "--initialization", "fixed", "--seed", "5") == 0
+    assert names(here / "runs") == ["digits-linear-fixed", "digits-linear-fixed-2"]
+    first = here / "runs" / "digits-linear-fixed"
+    before = {path.name: path.read_bytes() for path in first.glob("*.*")}
+    assert run("distill", *QUICK, "--run", str(first)) == 1
+    error = capsys.readouterr().err
+    assert "There is a run in" in error
+    assert "datadistill resume" in error
+    assert {path.name: path.read_bytes() for path in first.glob("*.*")} == before
 
 
 def test_a_place_that_cannot_be_written_is_told_before_the_work(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "file").write_text("")
-    assert run("distill", *QUICK, "--iterations", "1000000", "--output", "file/x") == 1
+    assert run("distill", *QUICK, "--iterations", "1000000", "--run", "file/x") == 1
     assert "cannot be written" in capsys.readouterr().err
 
 
@@ -182,12 +197,23 @@ def test_a_damaged_artefact_ends_with_code_2(
     assert names(here) == ["bad.safetensors"]
 
 
-def test_divergence_ends_with_code_1_and_no_file(
+def test_divergence_ends_with_code_1_the_remedy_and_a_finite_checkpoint(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("distill", "--learning-rate", "1e20", "--batch-size", "32") == 1
-    assert "not finite in 5 outer steps in a row" in capsys.readouterr().err
-    assert names(here) == []
+    arguments = ["--learning-rate", "1e20", "--batch-size", "32", "--checkpoint-every", "1"]
+    assert run("distill", *arguments, "--run", "r") == 1
+    error = capsys.readouterr().err
+    assert "not finite in 5 outer steps in a row, up to outer step 5" in error
+    assert "learning rates up to 1e+20" in error
+    assert "Lower learning_rate" in error
+    checkpoint, _ = newest(here / "r" / "checkpoints")
+    assert checkpoint.state.outer_step == 4  # those before the last straw
+    assert checkpoint.state.distiller.rejected == 4
+    for tensor in (
+        checkpoint.state.distiller.parameters | checkpoint.state.distiller.adam.first
+    ).values():
+        assert torch.isfinite(tensor).all()
+    assert not (here / "r" / "distilled.safetensors").exists()
 
 
 def test_the_traceback_comes_with_debug_only(
@@ -200,8 +226,8 @@ def test_the_traceback_comes_with_debug_only(
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--version") == 0
     assert capsys.readouterr().out.strip() == f"datadistill {dd.__version__}"
-    for command in ([], ["quickstart"], ["distill"], ["train"], ["evaluate"]):
-        assert run(*command, "--help") == 0
+    for command in ("", "quickstart", "distill", "resume", "train", "evaluate", "recipes", "data"):
+        assert run(*command.split(), "--help") == 0
     assert "Batches of distilled data" in capsys.readouterr().out
 
 
@@ -210,27 +236,10 @@ def test_python_m_datadistill_works_and_pipes_stay_clean(here: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[0].endswith("% on digits test")
     assert done.stderr.splitlines() == [
-        "Distilling 1,437 examples of digits for linear, fixed initialization: steps 1, epochs 3, "
-        "outer steps 2.",
-        "Use them: datadistill train digits-linear-fixed.safetensors",
+        "Distilling 1,437 examples of digits for linear, fixed initialization: steps 1, epochs 3.",
+        done.stderr.splitlines()[1],
+        "Use them: datadistill train runs/digits-linear-fixed/distilled.safetensors",
     ]
-    quiet = subprocess.run(
-        [*command, "--overwrite", "--quiet"], capture_output=True, text=True, check=True
-    )
+    assert done.stderr.splitlines()[1].startswith("Measured here: ")
+    quiet = subprocess.run([*command, "--quiet"], capture_output=True, text=True, check=True)
     assert quiet.stderr == ""
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for child processes")
-def test_control_c_ends_with_code_130_and_leaves_nothing(here: Path) -> None:
-    command = [sys.executable, "-m", "datadistill", "distill", "--iterations", "100000"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    assert process.stderr.readline().startswith("Distilling")
-    time.sleep(1)
-    assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    _, message = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Interrupted" in message
-    assert "Traceback" not in message
-    assert names(here) == []

@@ -32,14 +32,14 @@ def test_quickstart_distils_ten_images_that_beat_ten_real_ones(tmp_path: Path) -
     assert untrained < 25
     assert everything > 95
 
-    made = dd.load(tmp_path / "quickstart" / "digits.safetensors")
+    made = dd.load(tmp_path / "quickstart" / "distilled.safetensors")
     assert made.inputs.shape == (1, 10, 1, 28, 28)
     assert made.labels.tolist() == [[*range(10)]]
     tested = dd.evaluate(made, dd.data.load("digits")[1], device="cpu")
     assert made.claim == tested.claim()
     assert round(100 * tested.mean, 1) == distilled
 
-    with Image.open(tmp_path / "quickstart" / "digits.png") as picture:
+    with Image.open(tmp_path / "quickstart" / "distilled.png") as picture:
         pixels = np.asarray(picture.convert("L"))
     assert pixels.shape[0] > 100
     assert pixels.std() > 20

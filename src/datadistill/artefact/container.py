@@ -1,4 +1,4 @@
-"""The bytes of an artefact: safetensors with a header and a content hash.
+"""The bytes of an artefact or a checkpoint: safetensors with a header and a content hash.
 
 Nothing that is read is ever executed, and every byte is covered by the hash. The format is
 described in ``docs/artefact.md``.
@@ -7,7 +7,7 @@ described in ``docs/artefact.md``.
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import safetensors.torch
 from safetensors import SafetensorError
@@ -17,32 +17,44 @@ from ..errors import ArtefactError
 from ..files import write_atomically
 
 SCHEMA_VERSION = 1
-KEY = "datadistill"  # the one metadata entry of the safetensors file
+Kind = Literal["artefact", "checkpoint"]
+KEYS: dict[Kind, str] = {"artefact": "datadistill", "checkpoint": "datadistill-checkpoint"}
+"""The one metadata entry of the safetensors file."""
 HEADER_LIMIT = 16 * 2**20  # bytes
 PICKLE_PROTOCOLS = {bytes([version]) for version in range(2, 8)}
 
 
-def write_container(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
+def write_container(
+    path: Path,
+    tensors: dict[str, Tensor],
+    header: dict[str, Any],
+    kind: Kind = "artefact",
+    *,
+    make_folder: bool = True,
+) -> None:
     """Writes tensors and a JSON header to one file, atomically."""
     tensors = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     index, data = _split(safetensors.torch.save(tensors), path)
     header = {"schema_version": SCHEMA_VERSION, **header}
     header["content_hash"] = _content_hash(header, index, data)
-    write_atomically(path, safetensors.torch.save(tensors, {KEY: _canonical(header)}))
+    content = safetensors.torch.save(tensors, {KEYS[kind]: _canonical(header)})
+    write_atomically(path, content, make_folder=make_folder)
 
 
-def read_container(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read_container(path: Path, kind: Kind = "artefact") -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Reads and checks a file; returns its tensors and its header."""
     raw = _read(path)
     index, data = _split(raw, path)
     metadata = index.pop("__metadata__", None)
-    if not isinstance(metadata, dict) or KEY not in metadata:
+    if not isinstance(metadata, dict) or KEYS[kind] not in metadata:
+        found = next((k for k, key in KEYS.items() if key in (metadata or {})), "safetensors file")
         raise ArtefactError(
-            f"{path} is a safetensors file, but not an artefact of datadistill.",
+            f"{path} is a {found}, but not "
+            f"{'an artefact' if kind == 'artefact' else 'a checkpoint'} of datadistill.",
             "Give a file that was written by DistilledData.save or datadistill distill.",
         )
     try:
-        header = json.loads(metadata[KEY])
+        header = json.loads(metadata[KEYS[kind]])
         version = header["schema_version"]
     except (ValueError, TypeError, KeyError, RecursionError):
         raise _damaged(path, "its header cannot be read") from None
@@ -60,7 +72,8 @@ def read_container(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             raise _damaged(path, "its content does not match its hash")
     except (SafetensorError, KeyError, ValueError, TypeError) as error:
         raise _damaged(path, str(error)) from error
-    return tensors, header
+    # Copies lie as torch would have laid them: on this the last bit of a result may depend.
+    return {name: tensor.clone() for name, tensor in tensors.items()}, header
 
 
 def _read(path: Path) -> bytes:

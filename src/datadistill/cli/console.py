@@ -15,6 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.progress import Progress as Bars
+from rich.table import Table
 from rich.text import Text
 
 from ..progress import Progress, ProgressCallback
@@ -23,6 +24,12 @@ out = Console(highlight=False, soft_wrap=True)
 """Results: standard output."""
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 """Progress and messages: standard error, so that results can be piped."""
+
+
+def print_table(table: Table) -> None:
+    """Prints a table; each row in one line where the output is piped."""
+    console = out if out.is_terminal else Console(width=200, highlight=False)
+    console.print(table)
 
 
 @dataclass(frozen=True, kw_only=True)

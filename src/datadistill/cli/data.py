@@ -8,7 +8,6 @@ from typing import Annotated
 
 import tyro
 from rich import box
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import DownloadColumn
 from rich.table import Table
@@ -20,7 +19,7 @@ from ..data.origins import ORIGINS
 from ..errors import ConfigError
 from ..files import check_writable
 from ..report.samples import can_be_drawn, draw_samples
-from .console import Common, out
+from .console import Common, out, print_table
 
 MOST_CLASSES = 50
 
@@ -39,7 +38,7 @@ class List:
             there, place = _state(record, folder), f"{record.folder}/" if record.files else "–"
             table.add_row(name, there, place, record.what, style="dim" if there == "no" else None)
         out.print(f"data folder: {folder}", markup=False)
-        _print(table)
+        print_table(table)
         command.say("Look into one: datadistill data check NAME")
         command.say("Download one:  datadistill data fetch NAME")
 
@@ -62,7 +61,9 @@ class Check:
         out.print(_summary(train, test), markup=False)
         if self.name in DATA_SETS and not DATA_SETS[self.name].canonical:
             command.say("Results on it do not compare with published ones.")
-        _print(_targets(train, test) if train.labels.is_floating_point() else _balance(train, test))
+        print_table(
+            _targets(train, test) if train.labels.is_floating_point() else _balance(train, test)
+        )
         if not can_be_drawn(train):
             command.say("The inputs are not grey or colour images: there is no picture.")
             return
@@ -119,12 +120,6 @@ def _state(record: DataSet, folder: Path) -> str:
     if missing in (0, len(record.files)):
         return "no" if missing else "yes"
     return f"no, {missing} of {len(record.files)} missing"
-
-
-def _print(table: Table) -> None:
-    """Prints a table; each row in one line where the output is piped."""
-    console = out if out.is_terminal else Console(width=200, highlight=False)
-    console.print(table)
 
 
 def _summary(train: LabelledData, test: LabelledData) -> str:

@@ -1,135 +1,118 @@
-"""``datadistill distill``: distil a data set into an artefact."""
+"""``datadistill distill``: distil a data set into an artefact, in a run folder."""
 
-from dataclasses import asdict, dataclass, field
+import time
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated
 
-from .. import models
-from ..core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
-from ..core.device import DeviceName, DtypeName
-from ..core.distiller import DistillerConfig
-from ..core.initialization import FixedInit, Initialization, RandomInit, Scheme
-from ..data import LabelledData
+import tyro
+
+from ..data import DATA_SETS
 from ..errors import ConfigError, FileError
-from ..evaluation import evaluate
-from ..files import check_writable
-from ..report import draw
-from ..runs import distill
-from .choices import DataChoice
-from .console import out
+from ..runs import RunConfig
+from ..runs.cost import Cost, measure_cost, parse_time, time_text
+from ..runs.folder import RunFolder, free_folder
+from ..runs.named import Experiment, check_no_code
+from ..runs.recipes import read_recipe
+from .console import Common
+from .outcome import carry_out
+
+Recipe = Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[RECIPE]")]
 
 
 @dataclass(frozen=True)
-class Distill(DataChoice):
-    """Distil a data set into a few synthetic images; writes an artefact and a picture.
+class Distill(Common):
+    """Distil a data set into a few synthetic images, in a run folder.
 
-    The defaults are the settings of the paper. Example, ten images for MNIST:
-    datadistill distill --data mnist --initialization fixed
+    The defaults are the settings of the paper. A recipe (datadistill recipes lists them) or a
+    YAML file gives others, and flags go before both. Examples: datadistill distill digits-fixed;
+    datadistill distill --data mnist --initialization fixed --time-budget 30m
     """
 
-    data: str = "digits"
-    """Data set by name (datadistill data lists them), a folder of images or an .npz file."""
-    model: str = "lenet"
-    """Network: lenet, alexcifarnet, alexnet, largenet, vgg11, squeezenet, convnet3, linear, mlp,
-    or your own as package.module:Class or file.py:Class."""
-    model_args: tuple[str, ...] = ()
-    """Arguments of the network's constructor, e.g. --model-args width=64 bias=false."""
-    initialization: Literal["random", "fixed"] = "random"
-    """Initial weights to distil for: many random networks, or one fixed network."""
-    init_seed: int = 0
-    """Which network a fixed initialization is."""
-    scheme: Scheme = "xavier-normal"
-    """How initial weights are drawn."""
-    adjoint: Literal["back-gradient", "stored-graph", "truncated"] = "back-gradient"
-    """How the gradient travels back through the updates."""
-    window: int | None = None
-    """Updates that the truncated adjoint differentiates."""
-    settings: DistillerConfig = field(default_factory=DistillerConfig)
-    validation: float = 0.1
-    """Share of the training data held out to measure progress."""
-    keep: Literal["last", "best"] = "last"
-    """Which distilled data to write: the last, as in the paper, or the best on held-out data."""
-    test_networks: int | None = None
-    """Held-out networks to test on at the end: 1 for fixed, 200 for random initializations."""
-    device: DeviceName = "auto"
-    """Where to compute."""
-    dtype: DtypeName = "float32"
-    """What to compute in."""
-    output: Path | None = None
-    """File to write; DATA-MODEL-INITIALIZATION.safetensors by default."""
-    overwrite: bool = False
-    """Replace the file if it exists."""
+    recipe: Recipe = None
+    """Recipe by name, or a YAML file of settings such as a run's config.yaml."""
+    run_folder: Annotated[Path | None, tyro.conf.arg(name="run")] = None
+    """Folder for checkpoints, figures and the artefact; runs/NAME by default."""
+    dry_run: bool = False
+    """Say what the run would cost, and stop there."""
+    time_budget: str | None = None
+    """End after this time, e.g. 30m or 1h30m, with the schedule scaled to it."""
+    config: RunConfig = field(default_factory=RunConfig)
 
     def run(self) -> None:
         """Distils, tests once on the test set, and writes the artefact and its picture."""
-        output = self.output or Path(
-            f"{Path(self.data).stem}-{_stem(self.model)}-{self.initialization}"
-        )
-        output = output.with_suffix(".safetensors")
-        if output.exists() and not self.overwrite:
-            raise FileError(f"{output} exists.", "Name another --output, or pass --overwrite.")
-        train, test = self.load(self.data)
-        module = models.find(
-            self.model,
-            models.arguments_for(train.input_shape, train.classes) if ":" not in self.model else {},
-            models.parse_arguments(self.model_args),
-        )
-        adjoint, initialization = self._adjoint(), self._initialization()
-        check_writable(output)
-        settings = self.settings
+        begin = time.monotonic()
+        budget = None if self.time_budget is None else parse_time(self.time_budget)
+        folder = self._folder()
+        found = Experiment.named_by(_lasting(self.config))
+        config, until = found.distillation.config, None
         self.say(
-            f"Distilling {len(train):,} examples of {train.name} for {self.model}, "
-            f"{self.initialization} initialization: steps {settings.steps}, epochs "
-            f"{settings.epochs}, outer steps {settings.iterations:,}."
+            f"Distilling {len(found.train):,} examples of {found.train.name} for {config.model}, "
+            f"{config.initialization} initialization: steps {config.steps}, epochs {config.epochs}."
         )
-        with self.bars() as progress:
-            distilled = distill(
-                train,
-                module,
-                initialization=initialization,
-                adjoint=adjoint,
-                validation=self.validation,
-                keep=self.keep,
-                device=self.device,
-                dtype=self.dtype,
-                progress=progress,
-                **asdict(settings),
+        if budget is not None or self.dry_run or not self.quiet:
+            cost = measure_cost(found.distillation, found.test)
+            if budget is not None:
+                left = budget - (time.monotonic() - begin)
+                config = _within(config, cost, left)
+                until = begin + budget - cost.test - cost.validation
+            self.say(_cost_text(config, cost))
+        if not self.dry_run:
+            found = replace(found, distillation=found.distillation.with_config(config))
+            carry_out(self, found, folder, until)
+
+    def with_recipe(self) -> "Distill | None":
+        """What the flags have to be read over again, if a recipe is named."""
+        if self.recipe is None:
+            return None
+        recipe = read_recipe(self.recipe)
+        if self.config.model != recipe.config.model:
+            check_no_code(recipe.config, str(recipe.path))
+        return Distill(config=recipe.config)
+
+    def _folder(self) -> RunFolder:
+        if self.run_folder is None:
+            config = self.config
+            kind = config.model.rpartition(":")[2].lower()
+            name = f"{Path(config.data).stem}-{kind}-{config.initialization}"
+            recipe = Path(self.recipe or "config").stem
+            return free_folder(name if recipe == "config" else recipe)
+        folder = RunFolder(self.run_folder)
+        if not folder.is_new:
+            raise FileError(
+                f"There is a run in {folder.path}.",
+                f"Go on with it: datadistill resume {folder.path}; or name another --run.",
             )
-            tested = evaluate(
-                distilled, test, networks=self.test_networks, device=self.device, progress=progress
-            )
-        distilled = distilled.with_claim(tested.claim())
-        distilled.save(output)
-        out.print(str(tested))
-        out.print(f"distilled data: {output}")
-        if _drawable(train):
-            draw(distilled, output.with_suffix(".png"))
-            out.print(f"picture: {output.with_suffix('.png')}")
-        self.say(f"Use them: datadistill train {output}")
-
-    def _initialization(self) -> Initialization:
-        if self.initialization == "fixed":
-            return FixedInit(self.init_seed, self.scheme)
-        return RandomInit(self.scheme)
-
-    def _adjoint(self) -> Adjoint:
-        if self.window is not None and self.adjoint != "truncated":
-            raise ConfigError(
-                f"--window has no meaning with the {self.adjoint} adjoint.",
-                "Add --adjoint truncated, or leave --window out.",
-            )
-        if self.adjoint == "truncated":
-            if self.window is None:
-                raise ConfigError(
-                    "The truncated adjoint needs a window.", "Add --window, e.g. --window 10."
-                )
-            return Truncated(self.window)
-        return StoredGraph() if self.adjoint == "stored-graph" else BackGradient()
+        return folder
 
 
-def _stem(model: str) -> str:
-    return model.rpartition(":")[2].lower()
+def _lasting(config: RunConfig) -> RunConfig:
+    """Paths that are still right when the run is resumed from another folder."""
+    own = config.data not in DATA_SETS and Path(config.data).exists()
+    return replace(
+        config,
+        data=str(Path(config.data).absolute()) if own else config.data,
+        data_dir=config.data_dir and config.data_dir.absolute(),
+    )
 
 
-def _drawable(train: LabelledData) -> bool:
-    return len(train.input_shape) == 3 and train.input_shape[0] in (1, 3)
+def _within(config: RunConfig, cost: Cost, seconds: float) -> RunConfig:
+    """The same schedule with as many outer steps as fit into the time."""
+    iterations = cost.iterations_within(seconds)
+    if iterations < 1:
+        raise ConfigError(
+            f"Not one outer step ({time_text(cost.outer_step)}) fits into the time budget beside "
+            f"the test at the end ({time_text(cost.test)}).",
+            "Give a longer --time-budget, or fewer --test-networks.",
+        )
+    return config.scaled(iterations)
+
+
+def _cost_text(config: RunConfig, cost: Cost) -> str:
+    every = config.validate_every or config.iterations
+    total = cost.total(config.iterations, every)
+    memory = f"; memory at its peak {cost.memory / 2**30:.1f} GiB" if cost.memory else ""
+    return (
+        f"Measured here: {time_text(cost.outer_step)} an outer step, {config.iterations:,} of them "
+        f"and the tests about {time_text(total)}{memory}."
+    )

@@ -3,7 +3,7 @@
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 import tyro
@@ -15,13 +15,17 @@ from .data import Data
 from .distill import Distill
 from .evaluate import Evaluate
 from .quickstart import Quickstart
+from .recipes import Recipes
+from .resume import Resume
 from .train import Train
 
 Command = (
     Annotated[Quickstart, tyro.conf.subcommand("quickstart")]
     | Annotated[Distill, tyro.conf.subcommand("distill")]
+    | Annotated[Resume, tyro.conf.subcommand("resume")]
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+    | Annotated[Recipes, tyro.conf.subcommand("recipes")]
     | Annotated[Data, tyro.conf.subcommand("data")]
 )
 
@@ -48,8 +52,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parse(arguments: list[str]) -> Command:
+    command = _parse_over(arguments, None)
+    recipe = command.with_recipe() if isinstance(command, Distill) else None
+    return _parse_over(arguments, recipe) if recipe else command
+
+
+def _parse_over(arguments: list[str], default: Command | None) -> Command:
+    """Reads the flags; what they do not say is as in ``default``."""
+    given: dict[str, Any] = {} if default is None else {"default": default}
     return tyro.cli(
         Command,  # pyright: ignore[reportArgumentType]
+        **given,
         prog="datadistill",
         description="Learn a few synthetic images that train a network like the whole data set.",
         args=arguments,

@@ -2,32 +2,18 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import torch
 from rich.table import Table
 
-from .. import data, models
-from ..core.adjoint import StoredGraph
-from ..core.initialization import FixedInit
-from ..evaluation import evaluate
-from ..files import check_writable
 from ..report import draw
-from ..runs import Comparison, compare, distill
+from ..runs import Comparison, compare
+from ..runs.folder import RunFolder
+from ..runs.named import Experiment
+from ..runs.recipes import read_recipe
+from ..runs.run import Run
 from .console import Common, out
 
-SETTINGS: dict[str, Any] = {
-    "steps": 1,
-    "epochs": 5,
-    "iterations": 1200,
-    "batch_size": 256,
-    "learning_rate": 0.1,
-    "outer_lr": 0.05,
-    "betas": (0.9, 0.999),
-    "decay_every": 150,
-    "clip_norm": 0.1,
-}
-"""Chosen on validation data for speed; the paper's settings need many more outer steps."""
+RECIPE = "digits-fixed"
 
 
 @dataclass(frozen=True)
@@ -35,35 +21,23 @@ class Quickstart(Common):
     """Distil 1,437 handwritten digits into 10 images for a LeNet; see what they are worth."""
 
     output: Path = Path("quickstart")
-    """Folder for the artefact and the picture."""
+    """Run folder; the same command again goes on where it was stopped."""
 
     def run(self) -> None:
         """Distils, compares with real images and full training, and saves the result."""
-        # A second thread gains little here, and waits in a loop: with other load it costs much.
-        torch.set_num_threads(1)
-        artefact, picture = self.output / "digits.safetensors", self.output / "digits.png"
-        check_writable(artefact)
-        train, test = data.load("digits")
+        found, folder = Experiment.named_by(read_recipe(RECIPE).config), RunFolder(self.output)
+        train, test, config = found.train, found.test, found.distillation.config
         self.say(
             f"Distilling {len(train):,} handwritten digits into 10 images, one of each class, so "
-            f"that\n{SETTINGS['epochs']} gradient steps on them train one particular LeNet."
+            f"that\n{config.epochs} gradient steps on them train one particular LeNet."
         )
         with self.bars() as progress:
-            distilled = distill(
-                train,
-                models.LeNet(),
-                initialization=FixedInit(seed=1),
-                adjoint=StoredGraph(),  # faster, and five updates of ten images are small
-                keep="best",
-                progress=progress,
-                **SETTINGS,
-            )
-            distilled = distilled.with_claim(evaluate(distilled, test).claim())
-            distilled.save(artefact)
-            draw(distilled, picture)
+            distilled = Run(found.distillation, folder, test, tell=self.say, progress=progress).go()
+            draw(distilled, folder.picture)
             comparison = compare(distilled, train, test, progress=progress)
         out.print(_table(comparison, len(train), len(test)))
-        out.print(f"distilled data: {artefact}\npicture: {picture}")
+        artefact = folder.distilled
+        out.print(f"distilled data: {artefact}\npicture: {folder.picture}")
         self.say(
             "\nWhat to try next:\n"
             f"  datadistill train {artefact}     a LeNet trained on these 10 images alone\n"

@@ -197,7 +197,12 @@ class Distiller:
             torch.stack([torch.linalg.vector_norm(g.double()) for g in gradient.values()])
         )
         loss, lr = losses.mean(), config.outer_lr_at(t)
-        accepted = bool(torch.isfinite(loss) & torch.isfinite(norm))
+        if config.clip_norm is not None and norm > config.clip_norm:
+            scale = config.clip_norm / float(norm)
+            gradient = {name: g * scale for name, g in gradient.items()}
+        parameters, moments = adam(state.parameters, gradient, state.adam, lr, config.betas)
+        # Finite gradients may still overflow in Adam's squares or with a huge learning rate.
+        accepted = _finite(loss, norm, *parameters.values(), *moments.second.values())
         metrics = Metrics(float(loss), float(norm), lr, accepted)
         if not accepted:
             return replace(
@@ -206,10 +211,6 @@ class Distiller:
                 rejected=state.rejected + 1,
                 rejected_in_a_row=state.rejected_in_a_row + 1,
             ), metrics
-        if config.clip_norm is not None and metrics.gradient_norm > config.clip_norm:
-            scale = config.clip_norm / metrics.gradient_norm
-            gradient = {name: g * scale for name, g in gradient.items()}
-        parameters, moments = adam(state.parameters, gradient, state.adam, lr, config.betas)
         return replace(
             state, outer_step=t + 1, parameters=parameters, adam=moments, rejected_in_a_row=0
         ), metrics
@@ -244,3 +245,7 @@ class Distiller:
     def update(self) -> Update:
         """Line 6: θ ← θ − η̃ ∇ℓ(x̃, θ), for J networks side by side."""
         return update_of(self.network, self.objective.inner_loss, self.rule)
+
+
+def _finite(*tensors: Tensor) -> bool:
+    return all(bool(torch.isfinite(tensor).all()) for tensor in tensors)

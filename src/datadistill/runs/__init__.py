@@ -1,6 +1,8 @@
-"""Whole distillations, and what they are worth."""
+"""Whole distillations: their configuration, their folders, and what they are worth."""
 
 from .comparison import Comparison, compare
+from .config import RunConfig
 from .distill import distill
+from .named import resume
 
-__all__ = ["Comparison", "compare", "distill"]
+__all__ = ["Comparison", "RunConfig", "compare", "distill", "resume"]

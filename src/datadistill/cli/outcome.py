@@ -1,0 +1,38 @@
+"""Carrying out a run, and telling what came of it."""
+
+import os
+
+from ..report import draw
+from ..report.samples import can_be_drawn
+from ..runs.folder import RunFolder
+from ..runs.named import Experiment
+from ..runs.run import Run
+from .console import Common, out
+
+
+def carry_out(
+    command: Common, experiment: Experiment, folder: RunFolder, until: float | None = None
+) -> None:
+    """Begins or resumes a run, draws its distilled data and prints what they reach."""
+
+    def warn(text: str) -> None:
+        # From a signal handler, in which only this is safe.
+        os.write(2, f"\n{text}\n".encode())
+
+    with command.bars() as progress:
+        distilled = Run(
+            experiment.distillation,
+            folder,
+            experiment.test,
+            until=until,
+            tell=command.say,
+            warn=warn,
+            progress=progress,
+        ).go()
+    out.print(str(distilled.claim), markup=False)
+    out.print(f"run: {folder.path}", markup=False)
+    out.print(f"distilled data: {folder.distilled}", markup=False)
+    if can_be_drawn(experiment.train):
+        draw(distilled, folder.picture)
+        out.print(f"picture: {folder.picture}", markup=False)
+    command.say(f"Use them: datadistill train {folder.distilled}")

@@ -1,0 +1,47 @@
+"""``datadistill resume``: go on with a run that was stopped."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from ..runs.folder import RunFolder
+from ..runs.named import Experiment, check_no_code, config_of_run
+from .console import Common
+from .outcome import carry_out
+
+
+@dataclass(frozen=True)
+class Resume(Common):
+    """Go on with a run that was stopped, from its newest sound checkpoint.
+
+    It ends in the same bytes as if it had never been stopped. Only what is listed here may be
+    changed. Examples: datadistill resume runs/digits-fixed; datadistill resume runs/digits-fixed
+    --iterations 2000
+    """
+
+    run_folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
+    """The run folder."""
+    iterations: int | None = None
+    """Outer steps in all: more than planned, or as many as are done, to end it there."""
+    data_dir: Path | None = None
+    """Data folder, if it has moved."""
+    threads: int | None = None
+    """Processor threads; with another number the last bits of figures may differ."""
+    model: str | None = None
+    """Your own network, if the run has one: code runs only if you name it yourself."""
+
+    def run(self) -> None:
+        """Resumes, tests once on the test set, and writes the artefact and its picture."""
+        folder = RunFolder(self.run_folder)
+        config = config_of_run(folder)
+        if self.model != config.model:
+            check_no_code(config, str(folder.config))
+        given: dict[str, Any] = {
+            "iterations": self.iterations,
+            "data_dir": self.data_dir and self.data_dir.absolute(),
+            "threads": self.threads,
+        }
+        config = replace(config, **{n: value for n, value in given.items() if value is not None})
+        carry_out(self, Experiment.named_by(config), folder)

@@ -1,0 +1,214 @@
+"""A run's configuration: the same names in flags, in YAML and in Python."""
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from pydantic import TypeAdapter, ValidationError
+
+from ..core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
+from ..core.device import DeviceName, DtypeName
+from ..core.distiller import DistillerConfig
+from ..core.initialization import FixedInit, Initialization, RandomInit, Scheme
+from ..core.objective import Objective, objective_named
+from ..errors import ConfigError, did_you_mean
+
+VALIDATIONS = 20
+"""How many times a run measures itself on held-out training data, unless told otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig(DistillerConfig):
+    """All settings of a run; the defaults are the paper's protocol."""
+
+    data: str = "digits"
+    """Data set by name (datadistill data lists them), a folder of images or an .npz file."""
+    data_dir: Path | None = None
+    """Data folder; $DATADISTILL_DATA or the user's cache folder by default."""
+    size: int | None = None
+    """Height and width to resize images to; the data set's own by default."""
+    channels: Literal[1, 3] | None = None
+    """1 for grey, 3 for colour images; the data set's own by default."""
+    model: str = "lenet"
+    """Network: lenet, alexcifarnet, alexnet, largenet, vgg11, squeezenet, convnet3, linear, mlp,
+    or your own as package.module:Class or file.py:Class."""
+    model_args: tuple[str, ...] = ()
+    """Arguments of the network's constructor, e.g. --model-args width=64 bias=false."""
+    initialization: Literal["random", "fixed"] = "random"
+    """Initial weights to distil for: many random networks, or one fixed network."""
+    init_seed: int = 0
+    """Which network a fixed initialization is."""
+    scheme: Scheme = "xavier-normal"
+    """How initial weights are drawn."""
+    objective: Literal["classification", "regression"] = "classification"
+    """What the trained networks are judged by on real data."""
+    adjoint: Literal["back-gradient", "stored-graph", "truncated"] = "back-gradient"
+    """How the gradient travels back through the updates."""
+    window: int | None = None
+    """Updates that the truncated adjoint differentiates."""
+    random_window: bool = True
+    """Whether that window falls anywhere in the schedule, or is always its end."""
+    validation: float = 0.1
+    """Share of the training data held out to measure progress."""
+    validate_every: int | None = None
+    """Outer steps between two measurements on them; a twentieth of the run by default."""
+    keep: Literal["last", "best"] = "last"
+    """Which become the distilled data: the last, as in the paper, or the best on held-out data."""
+    test_networks: int | None = None
+    """Held-out networks to test on at the end: 1 for fixed, 200 for random initializations."""
+    device: DeviceName = "auto"
+    """Where to compute."""
+    dtype: DtypeName | None = None
+    """What to compute in; float32 by default, or the module's own type."""
+    threads: int | None = None
+    """Processor threads; torch's choice by default."""
+    checkpoint_every: int | None = None
+    """Outer steps between two checkpoints, beside those by time."""
+    checkpoint_minutes: float = 1.0
+    """Minutes between two checkpoints."""
+    tensorboard: bool = False
+    """Write the figures for TensorBoard too (pip install 'datadistill[tensorboard]')."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("size", "validate_every", "test_networks", "threads", "checkpoint_every"):
+            self._require(name, lambda value: value >= 1, "at least 1")
+        self._require("window", lambda value: value >= 1, "at least 1")
+        self._require("validation", lambda value: 0 <= value < 1, "at least 0 and below 1")
+        self._require("checkpoint_minutes", lambda value: value > 0, "a positive number")
+        if self.keep == "best" and not self.validation:
+            raise ConfigError(
+                "The best cannot be told without validation.", "Set validation to 0.1."
+            )
+
+    def for_examples(self, examples: int) -> "RunConfig":
+        """Fills in what depends on the number of real training examples."""
+        config = super().for_examples(examples)
+        assert isinstance(config, RunConfig)
+        every = self.validate_every or math.ceil(self.iterations / VALIDATIONS)
+        return replace(config, validate_every=every)
+
+    def scaled(self, iterations: int) -> "RunConfig":
+        """The same schedule over another number of outer steps."""
+        share = iterations / self.iterations
+        every = self.decay_every and max(1, round(self.decay_every * share))
+        validate = max(1, math.ceil(iterations / VALIDATIONS))
+        return replace(self, iterations=iterations, decay_every=every, validate_every=validate)
+
+    def make_initialization(self) -> Initialization:
+        """The distribution p(θ₀) that is named here."""
+        if self.initialization == "fixed":
+            return FixedInit(self.init_seed, self.scheme)
+        return RandomInit(self.scheme)
+
+    def make_objective(self) -> Objective:
+        """The objective that is named here."""
+        return objective_named(self.objective)
+
+    def make_adjoint(self) -> Adjoint:
+        """The adjoint that is named here."""
+        if self.window is not None and self.adjoint != "truncated":
+            raise ConfigError(
+                f"A window has no meaning with the {self.adjoint} adjoint.",
+                "Choose the truncated adjoint, or leave window out.",
+            )
+        if self.adjoint == "truncated":
+            if self.window is None:
+                raise ConfigError(
+                    "The truncated adjoint needs a window.", "Set window, e.g. to 10."
+                )
+            return Truncated(self.window, self.random_window)
+        return StoredGraph() if self.adjoint == "stored-graph" else BackGradient()
+
+    def mapping(self) -> dict[str, Any]:
+        """All settings in plain types, as YAML and JSON have them; the experiment first."""
+        values = json.loads(_ADAPTER.dump_json(self))
+        inherited = {field.name for field in dataclasses.fields(DistillerConfig)}
+        return {n: values[n] for n in sorted(values, key=lambda name: name in inherited)}
+
+
+_ADAPTER = TypeAdapter(RunConfig)
+NAMES = tuple(field.name for field in dataclasses.fields(RunConfig))
+
+FREE = frozenset(
+    {"data_dir", "threads", "checkpoint_every", "checkpoint_minutes", "tensorboard", "iterations"}
+)
+"""Settings that a resumed run may change: where, how fast, how far, but not what."""
+
+MACHINE = FREE - {"iterations"} | {"device"}
+"""Settings that say where a run happened; an artefact does not tell them."""
+
+
+def config_from(settings: Mapping[str, Any], where: str = "") -> RunConfig:
+    """Validates settings from YAML or Python.
+
+    Args:
+        settings: Names and values.
+        where: Which file they come from, to begin an error's message with.
+    """
+    prefix = f"{where}: " if where else ""
+    for name in settings:
+        if name not in NAMES:
+            raise ConfigError(
+                f"{prefix}There is no setting {name!r}.{did_you_mean(str(name), NAMES)}",
+                f"The settings are: {', '.join(NAMES)}.",
+            )
+    try:
+        # Strict as JSON is: a number is a number, and a list is a tuple.
+        return _ADAPTER.validate_json(json.dumps(dict(settings), default=_plain), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]) if first["loc"] else "?"
+        raise ConfigError(
+            f"{prefix}{name} is {settings.get(name)!r}.", f"Set {name} right: {first['msg']}."
+        ) from None
+    except ConfigError as error:
+        raise ConfigError(f"{prefix}{error.what}", error.remedy) from None
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"{prefix}The settings cannot be read: {error}.", "Use plain names and values."
+        ) from None
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"a {type(value).__name__} is no plain value")
+
+
+def names_of(
+    initialization: Initialization, objective: Objective, adjoint: Adjoint
+) -> dict[str, Any]:
+    """The settings that name these objects, as far as they have names."""
+    names: dict[str, Any] = {}
+    match initialization:
+        case FixedInit(seed, scheme):
+            names |= {"initialization": "fixed", "init_seed": seed, "scheme": scheme}
+        case RandomInit(scheme):
+            names |= {"initialization": "random", "scheme": scheme}
+        case _:
+            pass
+    match adjoint:
+        case Truncated(window, random):
+            names |= {"adjoint": "truncated", "window": window, "random_window": random}
+        case StoredGraph():
+            names |= {"adjoint": "stored-graph"}
+        case _:
+            pass
+    if objective.name in get_args(RunConfig.__annotations__["objective"]):
+        names["objective"] = objective.name
+    return names
+
+
+def differences(old: RunConfig, new: RunConfig) -> list[str]:
+    """What differs and may not, each as ``name: old → new``."""
+    before, after = old.mapping(), new.mapping()
+    return [
+        f"{name}: {before[name]} → {after[name]}"
+        for name in NAMES
+        if name not in FREE and before[name] != after[name]
+    ]

@@ -1,0 +1,64 @@
+"""Hashes of what a run works on, by which a resumed run knows that it is the same."""
+
+import hashlib
+import platform
+
+import torch
+from torch import Tensor
+
+from ..artefact.architecture import weights_hash
+from ..core.distiller import Distiller
+from ..core.initialization import networks_for
+from ..data import LabelledData
+from ..data.image_files import ImageFiles
+from ..errors import RunError
+from ..version import __version__
+
+
+def fingerprint(
+    distiller: Distiller, data: LabelledData, held_out: LabelledData | None
+) -> dict[str, str]:
+    """Names and hashes of data, network, initial weights and versions."""
+    network = distiller.network
+    # One network drawn by the initialization stands for all of them.
+    theta0 = distiller.initialization.sample(network, networks_for(0, "trained network", [0]))
+    return {
+        "training data": _data_hash(data),
+        "validation data": _data_hash(held_out) if held_out else "",
+        "network": weights_hash(network.constants),
+        "initial weights": weights_hash(theta0),
+        "datadistill": __version__,
+        "torch": torch.__version__,
+        "processor": platform.machine(),
+    }
+
+
+def check_fingerprint(old: dict[str, str], new: dict[str, str]) -> list[str]:
+    """Refuses other data or another network; returns what differs and only changes rounding."""
+    for name in ("training data", "validation data", "network", "initial weights"):
+        if old.get(name) != new.get(name):
+            raise RunError(
+                f"The {name} {'is' if name == 'network' else 'are'} not what the run began with.",
+                "Resume with the same data and network, or start a new run.",
+            )
+    return [rounding(n, new.get(n), was) for n, was in old.items() if new.get(n) != was]
+
+
+def rounding(name: str, now: object, was: object) -> str:
+    """A note that something has changed on which only rounding depends."""
+    return f"{name}: now {now}, was {was}; the last bits of figures may differ."
+
+
+def _data_hash(data: LabelledData) -> str:
+    digest = hashlib.sha256(f"{tuple(data.inputs.shape)} {data.normalization}".encode())
+    digest.update(_bytes(data.labels))
+    if isinstance(data.inputs, ImageFiles):  # as many as may be: their names stand for them
+        for path in data.inputs.paths:
+            digest.update(path.rpartition("/")[2].encode())
+    else:
+        digest.update(_bytes(data.inputs))
+    return digest.hexdigest()
+
+
+def _bytes(tensor: Tensor) -> bytes:
+    return tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes()

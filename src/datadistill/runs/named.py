@@ -1,0 +1,95 @@
+"""From the names in a configuration to the data and the network that they name."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from .. import data, models
+from ..artefact import DistilledData
+from ..core.device import resolve_device
+from ..data import LabelledData
+from ..errors import ConfigError, RunError
+from ..progress import ProgressCallback, silent
+from .checkpoint import newest
+from .config import RunConfig
+from .distillation import Distillation
+from .folder import RunFolder
+from .run import Run, Tell
+from .yaml_files import read_config
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A distillation whose data and network were found by their names.
+
+    Attributes:
+        distillation: What is distilled, and how.
+        train: All training data.
+        test: The test data.
+    """
+
+    distillation: Distillation
+    train: LabelledData
+    test: LabelledData
+
+    @classmethod
+    def named_by(cls, config: RunConfig) -> "Experiment":
+        """Reads the data and makes the network."""
+        resolve_device(config.device)  # before the data, which may take long
+        train, test = data.load(
+            config.data, config.data_dir, size=config.size, channels=config.channels
+        )
+        own = ":" in config.model
+        module = models.find(
+            config.model,
+            {} if own else models.arguments_for(train.input_shape, train.classes),
+            models.parse_arguments(config.model_args),
+        )
+        return cls(Distillation.prepare(config, train, module), train, test)
+
+
+def config_of_run(folder: RunFolder) -> RunConfig:
+    """The configuration of a run that was begun; its checkpoint's, if the file is gone."""
+    if not folder.path.is_dir():
+        raise RunError(f"There is no run folder {folder.path}.", "Check the path.")
+    if folder.is_new:
+        raise RunError(
+            f"No run was begun in {folder.path}.",
+            f"Start one there: datadistill distill … --run {folder.path}",
+        )
+    folder.check()
+    if folder.config.exists():
+        return read_config(folder.config)
+    return newest(folder.checkpoints)[0].config
+
+
+def check_no_code(config: RunConfig, where: str) -> None:
+    """Refuses Python code that a file names: only the user's own words run code."""
+    if ":" in config.model:
+        raise ConfigError(
+            f"{where} names Python code, {config.model}, which is not run because a file says so.",
+            f"If you trust it, say so yourself: --model {config.model}",
+        )
+
+
+def resume(
+    run: str | Path,
+    *,
+    iterations: int | None = None,
+    progress: ProgressCallback = silent,
+    tell: Tell = lambda _text: None,
+) -> DistilledData:
+    """Goes on with a run that was stopped, from its newest sound checkpoint.
+
+    Args:
+        run: The run folder.
+        iterations: Outer steps in all, if there shall be more than planned.
+        progress: Called after every outer step.
+        tell: Told what happens.
+    """
+    folder = RunFolder(Path(run))
+    config = config_of_run(folder)
+    check_no_code(config, str(folder.config))
+    if iterations is not None:
+        config = replace(config, iterations=iterations)
+    found = Experiment.named_by(config)
+    return Run(found.distillation, folder, found.test, tell=tell, progress=progress).go()

@@ -1,0 +1,49 @@
+"""Recipes: whole experiments as YAML files, those of this package and a user's own."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import ConfigError, did_you_mean
+from .config import RunConfig, config_from
+from .yaml_files import read_yaml
+
+FOLDER = Path(__file__).parents[1] / "recipes"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A named configuration.
+
+    Attributes:
+        name: What it is called, which is the name of its file.
+        description: What it does, and what the paper reports for it.
+        config: Its settings.
+        path: Its file.
+    """
+
+    name: str
+    description: str
+    config: RunConfig
+    path: Path
+
+
+def recipe_names() -> list[str]:
+    """The recipes of this package."""
+    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+
+def read_recipe(name: str) -> Recipe:
+    """Reads a recipe of this package by its name, or any YAML file of settings by its path."""
+    path = Path(name)
+    if path.suffix not in (".yaml", ".yml"):
+        if name not in recipe_names():
+            raise ConfigError(
+                f"There is no recipe {name!r}.{did_you_mean(name, recipe_names())}",
+                f"Name a .yaml file, or one of: {', '.join(recipe_names())}.",
+            )
+        path = FOLDER / f"{name}.yaml"
+    settings = read_yaml(path)
+    description = settings.pop("description", "")
+    return Recipe(
+        path.stem, " ".join(str(description).split()), config_from(settings, str(path)), path
+    )

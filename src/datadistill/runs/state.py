@@ -1,0 +1,57 @@
+"""What a run knows between two outer steps."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ..artefact import Claim
+from ..core.distilled import Steps
+from ..core.distiller import DistillerState
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Distilled data of some outer step, and what they reach on held-out training data."""
+
+    outer_step: int
+    steps: Steps
+    reached: Claim
+
+
+@dataclass(frozen=True)
+class RunState:
+    """The distiller's state, the best and the last measurement, and the time spent.
+
+    Attributes:
+        distiller: Everything that changes from one outer step to the next.
+        best: The best distilled data so far on held-out training data.
+        last: The last that were measured.
+        seconds: Time spent on outer steps, by all processes that worked on the run.
+    """
+
+    distiller: DistillerState
+    best: Measured | None = None
+    last: Measured | None = None
+    seconds: float = 0.0
+
+    @property
+    def outer_step(self) -> int:
+        """How many outer steps are done."""
+        return self.distiller.outer_step
+
+    def to(self, device: torch.device) -> "RunState":
+        """The same with the distiller's tensors on a device."""
+        old = self.distiller
+
+        def move(tree: Mapping[str, Tensor]) -> dict[str, Tensor]:
+            return {name: tensor.to(device) for name, tensor in tree.items()}
+
+        distiller = replace(
+            old,
+            parameters=move(old.parameters),
+            constants=move(old.constants),
+            adam=replace(old.adam, first=move(old.adam.first), second=move(old.adam.second)),
+        )
+        return replace(self, distiller=distiller)

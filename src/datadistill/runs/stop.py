@@ -1,0 +1,46 @@
+"""Ctrl-C and SIGTERM: the first ends a run well, the second ends it at once."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from types import FrameType
+
+
+@dataclass
+class Stop:
+    """Whether the run was asked to stop.
+
+    Attributes:
+        requested: Whether a first signal has come.
+        at_once: Whether a first signal stops at once too, since nothing would be lost.
+    """
+
+    requested: bool = False
+    at_once: bool = False
+
+
+@contextlib.contextmanager
+def stoppable(tell: Callable[[str], None]) -> Generator[Stop]:
+    """Turns the first SIGINT or SIGTERM into a request; the second interrupts at once.
+
+    Only the main thread of a program hears signals; in another one nothing is changed.
+    """
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def hear(_number: int, _frame: FrameType | None) -> None:
+        if stop.requested or stop.at_once:
+            raise KeyboardInterrupt
+        stop.requested = True
+        tell("Stopping after this outer step. Once more stops at once.")
+
+    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,89 @@
+"""Small runs, in this process and in real ones, and how they are compared."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import datadistill as dd
+from datadistill.runs.folder import RunFolder
+
+RESULTS = ("distilled.safetensors", "best.safetensors", "last.safetensors", "results.json")
+
+IMAGES = torch.randn(60, 1, 28, 28, generator=torch.Generator().manual_seed(0))
+LABELS = torch.arange(60) % 10
+DATA = dd.LabelledData(IMAGES, LABELS)
+TEST = (IMAGES[:20] + 0.1, LABELS[:20])
+SETTINGS: dict[str, Any] = {
+    "iterations": 12,
+    "validate_every": 3,
+    "batch_size": 16,
+    "networks": 2,
+    "steps": 2,
+    "epochs": 2,
+    "learning_rate": 0.2,
+    "outer_lr": 0.3,
+    "test_networks": 2,
+    "checkpoint_every": 2,
+    "validation": 0.3,
+}
+"""Quick, with an outer learning rate at which the best is not the last."""
+
+
+def go(run: Path | None, **settings: Any) -> dd.DistilledData:
+    """A run in this process."""
+    return dd.distill(DATA, dd.models.Linear(), run=run, test=TEST, **SETTINGS | settings)
+
+
+def stop_after(outer_step: int) -> dict[str, Any]:
+    """Settings of a run that is interrupted after an outer step."""
+
+    def progress(told: dd.Progress) -> None:
+        if told.stage == "distilling" and told.done == outer_step:
+            raise KeyboardInterrupt
+
+    return {"progress": progress}
+
+
+def contents(run: Path) -> dict[str, Any]:
+    """All that must be the same in a run that was stopped and in one that never was."""
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    times = ("seconds", "check")
+    return {
+        **{name: (run / name).read_bytes() for name in RESULTS},
+        "config.yaml": (run / "config.yaml").read_bytes(),
+        "metrics": [{k: v for k, v in row.items() if k not in times} for row in rows],
+        "checkpoints": sorted(p.name for p in RunFolder(run).checkpoints.iterdir()),
+    }
+
+
+ARGUMENTS = [
+    "--quiet",
+    *("--model", "linear", "--initialization", "fixed", "--steps", "2", "--batch-size", "64"),
+    *("--iterations", "60", "--validate-every", "7", "--keep", "best", "--outer-lr", "0.1"),
+    *("--learning-rate", "0.3", "--checkpoint-every", "3", "--threads", "1"),
+]
+"""Flags of a run of about a second after start-up."""
+
+
+def start(*arguments: str, program: str | None = None, **options: Any) -> subprocess.Popen[str]:
+    """A real process: ``datadistill``, or a program of the test's own."""
+    how = ["-m", "datadistill"] if program is None else ["-c", program]
+    return subprocess.Popen(
+        [sys.executable, *how, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        **options,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Waits for a process; returns its code and what it said."""
+    said, complained = process.communicate(timeout=300)
+    return process.returncode, said + complained
