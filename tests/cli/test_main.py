@@ -209,10 +209,9 @@ def test_divergence_ends_with_code_1_the_remedy_and_a_finite_checkpoint(
     checkpoint, _ = newest(here / "r" / "checkpoints")
     assert checkpoint.state.outer_step == 4  # those before the last straw
     assert checkpoint.state.distiller.rejected == 4
-    for tensor in (
-        checkpoint.state.distiller.parameters | checkpoint.state.distiller.adam.first
-    ).values():
-        assert torch.isfinite(tensor).all()
+    state = checkpoint.state.distiller
+    for tree in (state.parameters, state.adam.first, state.adam.second):
+        assert all(torch.isfinite(tensor).all() for tensor in tree.values())
     assert not (here / "r" / "distilled.safetensors").exists()
 
 

@@ -10,8 +10,10 @@ import torch
 import datadistill as dd
 from datadistill.errors import RunError
 from datadistill.runs.checkpoint import checkpoints_in
+from datadistill.runs.distillation import Distillation
 from datadistill.runs.folder import RunFolder
 from datadistill.runs.metrics import read_metrics
+from datadistill.runs.run import Run
 from datadistill.runs.yaml_files import read_config, write_yaml
 from tests.runs.helpers import DATA, IMAGES, LABELS, SETTINGS, TEST, contents, go, stop_after
 
@@ -71,26 +73,26 @@ def test_the_best_and_the_last_are_both_kept_and_the_choice_is_recorded(
 
 
 def test_the_test_data_are_used_once_and_only_at_the_end(tmp_path: Path) -> None:
-    read: list[str] = []
+    happened: list[str] = []
 
-    class Watched(torch.utils.data.Dataset[Any]):
-        def __len__(self) -> int:
-            return 20
-
-        def __getitem__(self, index: int) -> Any:
-            return TEST[0][index], TEST[1][index]
-
-    data = dd.LabelledData(*TEST, name="watched", split="test")
-    stages: list[str] = []
-
-    def watch(told: dd.Progress) -> None:
-        stages.append(told.stage)
+    class Watched(dd.LabelledData):
+        def batch(self, *arguments: Any, **named: Any) -> Any:
+            happened.append("test data")
+            return super().batch(*arguments, **named)
 
     dd.distill(
-        DATA, dd.models.Linear(), run=tmp_path, test=data, progress=watch, **SETTINGS
+        DATA,
+        dd.models.Linear(),
+        run=tmp_path,
+        test=Watched(*TEST, split="test"),
+        progress=lambda told: happened.append(told.stage),
+        **SETTINGS,
     )
-    assert not read
-    assert stages.index("evaluating") > max(i for i, s in enumerate(stages) if s == "distilling")
+    assert happened.count("distilling") == 12
+    first = happened.index("test data")
+    assert "distilling" not in happened[first:]
+    uses = happened[first : happened.index("evaluating")].count("test data")
+    assert uses == happened.count("test data")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,11 @@ def test_a_finished_run_is_read_and_not_made_again(tmp_path: Path) -> None:
     first = go(tmp_path)
     times = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.safetensors")}
     stages: list[str] = []
-    again = go(tmp_path, progress=lambda told: stages.append(told.stage))
+
+    def watch(told: dd.Progress) -> None:
+        stages.append(told.stage)
+
+    again = go(tmp_path, progress=watch)
     assert stages == []
     assert torch.equal(first.inputs, again.inputs)
     assert again.train() is not None
@@ -176,9 +182,6 @@ def test_other_data_or_another_network_are_refused(
 def test_a_damaged_newest_checkpoint_is_passed_over_with_the_reason(
     whole: Path, tmp_path: Path
 ) -> None:
-    from datadistill.runs.distillation import Distillation
-    from datadistill.runs.run import Run
-
     with pytest.raises(KeyboardInterrupt):
         go(tmp_path, **stop_after(7))
     new, old = checkpoints_in(tmp_path / "checkpoints")

@@ -20,6 +20,7 @@ SCHEMA_VERSION = 1
 Kind = Literal["artefact", "checkpoint"]
 KEYS: dict[Kind, str] = {"artefact": "datadistill", "checkpoint": "datadistill-checkpoint"}
 """The one metadata entry of the safetensors file."""
+NAMES: dict[Kind, str] = {"artefact": "an artefact", "checkpoint": "a checkpoint"}
 HEADER_LIMIT = 16 * 2**20  # bytes
 PICKLE_PROTOCOLS = {bytes([version]) for version in range(2, 8)}
 
@@ -47,10 +48,10 @@ def read_container(path: Path, kind: Kind = "artefact") -> tuple[dict[str, Tenso
     index, data = _split(raw, path)
     metadata = index.pop("__metadata__", None)
     if not isinstance(metadata, dict) or KEYS[kind] not in metadata:
-        found = next((k for k, key in KEYS.items() if key in (metadata or {})), "safetensors file")
+        keys = metadata if isinstance(metadata, dict) else {}
+        found = next((NAMES[k] for k in KEYS if KEYS[k] in keys), "a safetensors file")
         raise ArtefactError(
-            f"{path} is a {found}, but not "
-            f"{'an artefact' if kind == 'artefact' else 'a checkpoint'} of datadistill.",
+            f"{path} is {found}, but not {NAMES[kind]} of datadistill.",
             "Give a file that was written by DistilledData.save or datadistill distill.",
         )
     try:
@@ -72,8 +73,9 @@ def read_container(path: Path, kind: Kind = "artefact") -> tuple[dict[str, Tenso
             raise _damaged(path, "its content does not match its hash")
     except (SafetensorError, KeyError, ValueError, TypeError) as error:
         raise _damaged(path, str(error)) from error
-    # Copies lie as torch would have laid them: on this the last bit of a result may depend.
-    return {name: tensor.clone() for name, tensor in tensors.items()}, header
+    # In a fixed order, and copied to where torch lays tensors: on both the last bit of what is
+    # computed from them may depend.
+    return {name: tensors[name].clone() for name in sorted(tensors)}, header
 
 
 def _read(path: Path) -> bytes:

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Generator
 from dataclasses import dataclass
 
+import tyro
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -19,6 +20,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ..progress import Progress, ProgressCallback
+
+Switch = tyro.conf.FlagCreatePairsOff[bool]
+"""A flag that is off unless it is given."""
 
 out = Console(highlight=False, soft_wrap=True)
 """Results: standard output."""
@@ -36,9 +40,9 @@ def print_table(table: Table) -> None:
 class Common:
     """Flags that every command has."""
 
-    quiet: bool = False
+    quiet: Switch = False
     """Print results only: no progress bars, no hints."""
-    debug: bool = False
+    debug: Switch = False
     """Show the traceback of an error."""
 
     def say(self, text: str) -> None:

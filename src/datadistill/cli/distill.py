@@ -14,7 +14,7 @@ from ..runs.cost import Cost, measure_cost, parse_time, time_text
 from ..runs.folder import RunFolder, free_folder
 from ..runs.named import Experiment, check_no_code
 from ..runs.recipes import read_recipe
-from .console import Common
+from .console import Common, Switch
 from .outcome import carry_out
 
 Recipe = Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[RECIPE]")]
@@ -33,7 +33,7 @@ class Distill(Common):
     """Recipe by name, or a YAML file of settings such as a run's config.yaml."""
     run_folder: Annotated[Path | None, tyro.conf.arg(name="run")] = None
     """Folder for checkpoints, figures and the artefact; runs/NAME by default."""
-    dry_run: bool = False
+    dry_run: Switch = False
     """Say what the run would cost, and stop there."""
     time_budget: str | None = None
     """End after this time, e.g. 30m or 1h30m, with the schedule scaled to it."""

@@ -11,7 +11,7 @@ from ..artefact import DistilledData, load
 from ..core.device import DeviceName
 from ..evaluation import evaluate
 from .choices import DataChoice, ModelChoice
-from .console import out
+from .console import Switch, out
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Evaluate(DataChoice, ModelChoice):
     """Which held-out networks."""
     device: DeviceName = "auto"
     """Where to compute."""
-    json: bool = False
+    json: Switch = False
     """Print the result as JSON, with every network's figure."""
 
     def run(self) -> None:

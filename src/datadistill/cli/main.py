@@ -66,7 +66,7 @@ def _parse_over(arguments: list[str], default: Command | None) -> Command:
         prog="datadistill",
         description="Learn a few synthetic images that train a network like the whole data set.",
         args=arguments,
-        config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
+        config=(tyro.conf.OmitArgPrefixes,),
     )
 
 

@@ -11,7 +11,7 @@ from ..core.device import DeviceName
 from ..errors import FileError
 from ..files import check_writable, write_atomically
 from .choices import ModelChoice
-from .console import out
+from .console import Switch, out
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Train(ModelChoice):
     """Where to compute."""
     output: Path | None = None
     """File for the weights; ARTEFACT-trained.safetensors by default."""
-    overwrite: bool = False
+    overwrite: Switch = False
     """Replace the file if it exists."""
 
     def run(self) -> None:

@@ -101,7 +101,7 @@ class Distillation:
         _stop_if_hopeless(distiller, metrics)
         last = self.measure(distiller) if self._due(distiller.outer_step) else None
         seconds = time.perf_counter() - begin
-        rates = distiller.distilled.learning_rates
+        rates = distiller.distilled.learning_rates.double()
         row = Row(
             outer_step=distiller.outer_step,
             loss=metrics.loss if metrics.accepted else None,

@@ -23,8 +23,9 @@ def locked(path: Path) -> Generator[None]:
         raise cannot_write(path, error) from error
     try:
         _take(descriptor, path)
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"process {os.getpid()} on {platform.node()}".encode())
+        with contextlib.suppress(OSError):  # only a courtesy, for which a disk may be too full
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"process {os.getpid()} on {platform.node()}".encode())
         yield
     finally:
         os.close(descriptor)

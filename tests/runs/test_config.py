@@ -1,0 +1,240 @@
+"""Flags, YAML and Python name things alike; what none of them knows is an error."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+import datadistill as dd
+from datadistill.cli.distill import Distill
+from datadistill.cli.main import _parse  # pyright: ignore[reportPrivateUsage]
+from datadistill.errors import ConfigError
+from datadistill.runs.config import NAMES, RunConfig, config_from
+from datadistill.runs.recipes import read_recipe, recipe_names
+from datadistill.runs.yaml_files import parse_yaml, read_config, write_yaml
+from tests.runs.helpers import DATA, contents, finish, start
+
+OTHER: dict[str, Any] = {
+    "data": "mnist",
+    "data_dir": Path("/somewhere"),
+    "size": 14,
+    "channels": 3,
+    "model": "mlp",
+    "model_args": ("width=7", "depth=2"),
+    "initialization": "fixed",
+    "init_seed": 5,
+    "scheme": "he-uniform",
+    "objective": "regression",
+    "adjoint": "truncated",
+    "window": 4,
+    "random_window": False,
+    "validation": 0.25,
+    "validate_every": 9,
+    "keep": "best",
+    "test_networks": 3,
+    "device": "cpu",
+    "dtype": "float64",
+    "threads": 1,
+    "checkpoint_every": 12,
+    "checkpoint_minutes": 2.5,
+    "tensorboard": True,
+    "steps": 2,
+    "epochs": 4,
+    "images_per_class": 6,
+    "iterations": 11,
+    "networks": 8,
+    "batch_size": 77,
+    "learning_rate": 1e-3,
+    "learn_rates": False,
+    "learn_labels": True,
+    "momentum": 0.5,
+    "outer_lr": 1e20,
+    "betas": (0.25, 0.75),
+    "decay": 0.125,
+    "decay_every": 13,
+    "clip_norm": 0.1,
+    "seed": 99,
+}
+"""A value for every setting that is not its default."""
+
+
+def test_every_setting_has_another_value_here() -> None:
+    assert set(OTHER) == set(NAMES)
+    for field in dataclasses.fields(RunConfig):
+        assert OTHER[field.name] != field.default
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_flags_yaml_and_python_give_the_same_configuration(name: str) -> None:
+    value = OTHER[name]
+    python = config_from({name: value})
+    assert getattr(python, name) == value
+    text = yaml.safe_dump({name: python.mapping()[name]})
+    assert config_from(parse_yaml(text.encode(), "recipe")) == python
+    flag = f"--{name.replace('_', '-')}"
+    if isinstance(value, bool) and name != "learn_labels":
+        words = [flag if value else flag.replace("--", "--no-")]
+    else:
+        words = [flag, *map(str, value if isinstance(value, tuple) else (value,))]
+    command = _parse(["distill", *words])
+    assert isinstance(command, Distill)
+    assert command.config == python
+
+
+def test_a_whole_configuration_survives_yaml() -> None:
+    config = config_from(OTHER)
+    assert config_from(parse_yaml(write_yaml(config, "all"), "all")) == config
+
+
+def test_numbers_with_exponents_are_numbers_in_yaml() -> None:
+    config = config_from(parse_yaml(b"learning_rate: 1e-3\nouter_lr: 2E+1\n", "recipe"))
+    assert (config.learning_rate, config.outer_lr) == (1e-3, 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("iteration: 5", "There is no setting 'iteration'. Did you mean 'iterations'?"),
+        ("learning-rate: 5", "Did you mean 'learning_rate'?"),
+        ("steps: 0", "steps is 0"),
+        ("steps: '3'", "steps is '3'"),
+        ("steps: true", "steps is True"),
+        ("steps: 1.5", "steps is 1.5"),
+        ("steps: .nan", "steps is nan"),
+        ("learning_rate: .nan", "learning_rate is nan"),
+        ("learning_rate: .inf", "learning_rate is inf"),
+        ("learning_rate: -1", "learning_rate is -1"),
+        ("checkpoint_minutes: 0", "checkpoint_minutes is 0"),
+        ("keep: worst", "keep is 'worst'"),
+        ("keep: best\nvalidation: 0", "cannot be told without validation"),
+        ("betas: [0.5]", "betas is [0.5]"),
+        ("betas: [0.5, 2]", "betas is (0.5, 2.0)"),
+        ("model_args: width=3", "model_args is 'width=3'"),
+        ("device: gpu", "device is 'gpu'"),
+        ("data: 2001-01-01", "no plain value"),
+        ("1: 2", "There is no setting 1"),
+        ("- steps", "holds no settings"),
+        ("", "holds no settings"),
+        ("steps: [", "line 1 is not plain YAML"),
+    ],
+)
+def test_what_cannot_be_right_is_an_error_of_two_lines_that_names_the_file(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        read_recipe(str(path))
+    assert message in caught.value.what
+    assert caught.value.what.startswith(str(path))
+    assert len(str(caught.value).splitlines()) == 2
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_recipe_parses_and_says_what_it_is(name: str) -> None:
+    recipe = read_recipe(name)
+    assert len(recipe.description) > 40
+    recipe.config.make_adjoint()
+    assert recipe.config.data in dd.data.DATA_SETS
+    assert dd.models.build(recipe.config.model, {}) is not None
+
+
+def test_the_first_set_of_recipes_is_there_with_the_papers_settings() -> None:
+    assert {
+        "digits-fixed",
+        "mnist-fixed-10",
+        "mnist-fixed-100",
+        "mnist-random-100",
+        "cifar10-fixed-100",
+        "cifar10-random-100",
+    } <= set(recipe_names())
+    for name in recipe_names():
+        data, kind, images = (*name.split("-"), "10")[:3]
+        config = read_recipe(name).config
+        assert (config.data, config.initialization) == (data, kind)
+        assert config.steps * config.images_per_class * 10 == int(images)
+        if data != "digits":
+            assert config.learning_rate == {"mnist": 0.02, "cifar10": 0.001}[data]
+            assert (config.epochs, config.outer_lr, config.betas) == (3, 0.01, (0.5, 0.999))
+            training = {"mnist": 54_000, "cifar10": 45_000}[data]
+            assert config.iterations == -(-400 * training // 1024)  # 400 passes
+
+
+def test_flags_go_before_a_recipe_wherever_it_stands() -> None:
+    for words in (
+        ["distill", "mnist-fixed-100", "--steps", "3", "--quiet"],
+        ["distill", "--steps", "3", "--quiet", "mnist-fixed-100"],
+    ):
+        command = _parse(words)
+        assert isinstance(command, Distill)
+        assert command.quiet
+        assert command.config == dataclasses.replace(read_recipe("mnist-fixed-100").config, steps=3)
+
+
+def test_config_yaml_does_the_same_run_again(tmp_path: Path) -> None:
+    words = ["--data", "digits", "--model", "linear", "--iterations", "3", "--test-networks", "2"]
+    first, again = tmp_path / "first", tmp_path / "again"
+    for words_of_run in (
+        ["distill", *words, "--quiet", "--run", str(first)],
+        ["distill", str(first / "config.yaml"), "--quiet", "--run", str(again)],
+    ):
+        code, said = finish(start(*words_of_run))
+        assert code == 0, said
+    assert contents(again) == contents(first)
+    unset = {n for n, v in read_config(first / "config.yaml").mapping().items() if v is None}
+    # All that could be filled in is.
+    assert unset == {
+        "data_dir",
+        "size",
+        "channels",
+        "window",
+        "learn_labels",
+        "clip_norm",
+        "checkpoint_every",
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"iterations": "5"}, "iterations is '5'"),
+        ({"betas": (0.1,)}, "betas is"),
+        ({"validate_every": 0}, "validate_every is 0"),
+        ({"threads": 0}, "threads is 0"),
+        ({"data_dir": object()}, "no plain value"),
+    ],
+)
+def test_python_is_validated_like_yaml(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        dd.distill(DATA, dd.models.Linear(), **settings)
+
+
+def test_a_schedule_is_scaled_to_another_number_of_outer_steps() -> None:
+    config = config_from({"iterations": 1000, "decay_every": 100})
+    short = config.scaled(250)
+    rates = [config.outer_lr_at(t) for t in range(0, 1000, 4)]
+    assert [short.outer_lr_at(t) for t in range(250)] == rates
+    assert short.iterations == 250
+    assert short.validate_every == 13
+    assert config.scaled(3).decay_every == 1
+
+
+def test_the_number_of_threads_is_set_and_recorded(tmp_path: Path) -> None:
+    before = torch.get_num_threads()
+    try:
+        dd.distill(
+            DATA,
+            dd.models.Linear(),
+            run=tmp_path,
+            threads=2,
+            iterations=1,
+            networks=1,
+            batch_size=8,
+        )
+        assert torch.get_num_threads() == 2
+        assert read_config(tmp_path / "config.yaml").threads == 2
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,136 @@
+"""What a run will cost is told before it starts, and a time budget is kept."""
+
+import re
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import datadistill as dd
+from datadistill.cli.main import main
+from datadistill.errors import ConfigError
+from datadistill.runs.config import config_from
+from datadistill.runs.cost import Cost, measure_cost, parse_time, time_text
+from datadistill.runs.distillation import Distillation
+from datadistill.runs.folder import RunFolder
+from datadistill.runs.metrics import read_metrics
+from datadistill.runs.run import Run
+from datadistill.runs.yaml_files import read_config
+from tests.runs.helpers import DATA, SETTINGS, TEST
+
+COST_LINE = (
+    r"Measured here: .+ an outer step, (.+) of them and the tests about .+; "
+    r"memory at its peak .+ GiB\."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("30m", 1800), ("1h30m", 5400), ("2d", 172800), ("1.5h", 5400), ("1h1s", 3601)],
+)
+def test_times_are_written_as_people_write_them(text: str, seconds: float) -> None:
+    assert parse_time(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "30", "m", "30 minutes", "-5m", "0s", "1e3s", "nan"])
+def test_what_is_no_time_is_an_error(text: str) -> None:
+    with pytest.raises(ConfigError, match="is no time"):
+        parse_time(text)
+
+
+def test_times_are_told_in_fitting_units() -> None:
+    told = [time_text(t) for t in (0.0123, 3.21, 45, 100, 3600, 7300, 200_000)]
+    assert told == ["12 ms", "3.2 s", "45 s", "2 min", "60 min", "2 h 2 min", "2 d 7 h"]
+
+
+def test_the_cost_is_that_of_the_run_itself() -> None:
+    config = config_from({"model": "linear", **SETTINGS, "iterations": 60})
+    distillation = Distillation.prepare(config, DATA, dd.models.Linear())
+    test = dd.LabelledData(*TEST, split="test")
+    cost = measure_cost(distillation, test)
+    state, begin = distillation.start(), time.perf_counter()
+    for _ in range(60):
+        state, _row = distillation.advance(state)
+    took = time.perf_counter() - begin
+    # Other load comes and goes; a wrong unit or a forgotten factor is far more than this.
+    assert took / 5 < cost.total(60, 3) < took * 5
+    assert cost.memory > 2**26
+
+
+def test_iterations_that_fit_into_a_time_leave_room_for_the_tests() -> None:
+    cost = Cost(outer_step=1.0, validation=2.0, test=10.0, memory=0)
+    assert cost.iterations_within(100) == 95 - 21 * 2 - 10
+    assert cost.iterations_within(50) == 0
+
+
+def test_a_dry_run_tells_the_cost_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["distill", "--model", "linear", "--iterations", "12345", "--dry-run"]) == 0
+    found = re.search(COST_LINE, capsys.readouterr().err)
+    assert found
+    assert found[1] == "12,345"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_time_budget_plans_the_outer_steps_and_scales_the_schedule(tmp_path: Path) -> None:
+    words = ["--model", "linear", "--initialization", "fixed", "--iterations", "1000000"]
+    words += ["--decay-every", "100000", "--time-budget", "8s", "--run", "run"]
+    begin = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "datadistill", "distill", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    took = time.monotonic() - begin
+    assert took < 60, "start-up and the picture come on top, but not a million outer steps"
+    config = read_config(tmp_path / "run" / "config.yaml")
+    planned = re.search(COST_LINE, done.stderr)
+    assert planned
+    steps = int(planned[1].replace(",", ""))
+    assert config.iterations <= steps < 1_000_000
+    assert config.decay_every == max(1, round(steps / 10))
+    assert len(read_metrics(tmp_path / "run" / "metrics.jsonl")) == config.iterations
+    made = dd.load(tmp_path / "run" / "distilled.safetensors")
+    assert made.header.configuration["outer_step"] == config.iterations
+
+
+def test_a_run_ends_well_when_its_time_is_up_before_its_outer_steps(tmp_path: Path) -> None:
+    config = config_from({"model": "linear", **SETTINGS, "iterations": 1_000_000})
+    distillation = Distillation.prepare(config, DATA, dd.models.Linear())
+    said: list[str] = []
+    test = dd.LabelledData(*TEST, split="test")
+    until = time.monotonic() + 0.5
+    made = Run(distillation, RunFolder(tmp_path), test, until, tell=said.append).go()
+    reached = made.header.configuration["outer_step"]
+    assert 0 < reached < 1_000_000
+    assert f"The time is up after {reached:,} outer steps." in said
+    assert made.claim is not None
+    assert made.claim.split == "test"
+    # The configuration says what was done: the same again gives the same.
+    again = read_config(tmp_path / "config.yaml")
+    assert again.iterations == reached
+    same = Distillation.prepare(again, DATA, dd.models.Linear())
+    Run(same, RunFolder(tmp_path / "again"), test).go()
+    first, second = (p / "distilled.safetensors" for p in (tmp_path, tmp_path / "again"))
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_budget_too_short_for_one_outer_step_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["distill", "--model", "linear", "--time-budget", "0.001s"]) == 2
+    assert "Give a longer --time-budget" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scaled_configuration_is_still_complete() -> None:
+    config = replace(config_from({"iterations": 100}), decay_every=10, validate_every=5)
+    assert config.scaled(50).mapping().keys() == config.mapping().keys()
