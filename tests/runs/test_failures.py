@@ -185,7 +185,7 @@ def test_a_first_signal_finishes_the_step_saves_it_and_ends_with_code_130(
     assert code == 130, said
     reached = newest(run / "checkpoints")[0].state.outer_step
     assert reached >= 5
-    assert f"outer step {reached:,} is saved. Go on: datadistill resume {run}" in said
+    assert f"outer step {reached:,} is saved.\nGo on: datadistill resume {run}\n" in said
     assert "Traceback" not in said
     assert len(metrics.read_metrics(run / "metrics.jsonl")) == reached
     ended(run, tmp_path)
@@ -206,7 +206,7 @@ def test_a_second_signal_ends_the_run_at_once(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     code, said = finish(process)
     assert code == 130
-    assert "will be done again. Go on: datadistill resume" in said
+    assert "will be done again.\nGo on: datadistill resume" in said
     assert newest(run / "checkpoints")[0].state.outer_step == 0
 
 

@@ -193,7 +193,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over_with_the_reason(
     test = dd.LabelledData(*TEST, split="test")
     Run(run, RunFolder(tmp_path), test, tell=said.append).go()
     assert "step-00000006.safetensors is damaged" in said[0]
-    assert "Resuming from outer step 4 " in said[1]
+    assert "Resuming from outer step 4 of 12, about " in said[1]
     assert contents(tmp_path) == contents(whole)
 
 

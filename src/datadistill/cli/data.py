@@ -173,4 +173,4 @@ def _resumable() -> Generator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise KeyboardInterrupt("the same command goes on from here") from None
+        raise KeyboardInterrupt("the same command goes on from here.") from None

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Settings check themselves when they are made, so parsing may raise our errors too.
         _parse(arguments).run()
     except KeyboardInterrupt as interrupt:
-        err.print(f"Interrupted; {str(interrupt) or 'nothing was written'}.")
+        err.print(f"Interrupted; {str(interrupt) or 'nothing was written.'}", markup=False)
         return INTERRUPTED
     except Exception as error:
         if "--debug" in arguments:

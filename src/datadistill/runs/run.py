@@ -14,6 +14,7 @@ from ..evaluation import evaluate
 from ..progress import Progress, ProgressCallback, silent
 from .checkpoint import Checkpoint, check_like, newest, path_of, prune, write_checkpoint
 from .config import differences
+from .cost import time_text
 from .distillation import Distillation
 from .fingerprint import check_fingerprint, fingerprint, rounding
 from .folder import RunFolder
@@ -128,7 +129,10 @@ class Run:
             notes.append(rounding("threads", config.threads, found.config.threads))
         fresh = self.distillation.start().distiller
         check_like(found.state, fresh)
-        self.tell(f"Resuming from outer step {reached:,} ({path_of(folder.checkpoints, reached)}).")
+        left = found.state.seconds / max(reached, 1) * (config.iterations - reached)
+        pace = f", about {time_text(left)} left at the pace so far" if reached and left else ""
+        where = path_of(folder.checkpoints, reached)
+        self.tell(f"Resuming from outer step {reached:,} of {config.iterations:,}{pace} ({where}).")
         for note in notes:
             self.tell(note)
         prune(folder.checkpoints, reached)
@@ -156,7 +160,7 @@ class Run:
                     self._save(state, prints, log)
                     saved, saved_at = state.outer_step, time.monotonic()
                 if stop.requested:
-                    raise KeyboardInterrupt(f"outer step {state.outer_step:,} is saved")
+                    raise KeyboardInterrupt(f"outer step {state.outer_step:,} is saved.")
         return self, state
 
     def _save(self, state: RunState, prints: dict[str, str], log: MetricsLog) -> None:
@@ -224,8 +228,8 @@ def _saying_how_to_go_on(folder: RunFolder) -> Generator[None]:
             ) from error
         raise FileError(error.what, f"{error.remedy} Then go on: {go_on}") from error
     except KeyboardInterrupt as interrupt:
-        what = str(interrupt) or "what was done since the last checkpoint will be done again"
-        raise KeyboardInterrupt(f"{what}. Go on: {go_on}") from None
+        what = str(interrupt) or "what was done since the last checkpoint will be done again."
+        raise KeyboardInterrupt(f"{what}\nGo on: {go_on}") from None
 
 
 def _shown_by(progress: ProgressCallback, iterations: int) -> Callable[[Row], None]:
