@@ -1,6 +1,7 @@
 """What the user sees while something runs: messages and progress bars."""
 
 import contextlib
+import os
 from collections.abc import Generator
 from dataclasses import dataclass
 
@@ -49,6 +50,10 @@ class Common:
         """Tells the user what happens, unless ``--quiet``."""
         if not self.quiet:
             err.print(text, markup=False)
+
+    def warn(self, text: str) -> None:
+        """Tells the user something from a signal handler, in which only this is safe."""
+        os.write(2, f"\n{text}\n".encode())
 
     @contextlib.contextmanager
     def bars(self, *, count: ProgressColumn | None = None) -> Generator[ProgressCallback]:

@@ -1,7 +1,5 @@
 """Carrying out a run, and telling what came of it."""
 
-import os
-
 from ..report import draw
 from ..report.samples import can_be_drawn
 from ..runs.folder import RunFolder
@@ -14,11 +12,6 @@ def carry_out(
     command: Common, experiment: Experiment, folder: RunFolder, until: float | None = None
 ) -> None:
     """Begins or resumes a run, draws its distilled data and prints what they reach."""
-
-    def warn(text: str) -> None:
-        # From a signal handler, in which only this is safe.
-        os.write(2, f"\n{text}\n".encode())
-
     with command.bars() as progress:
         distilled = Run(
             experiment.distillation,
@@ -26,7 +19,7 @@ def carry_out(
             experiment.test,
             until=until,
             tell=command.say,
-            warn=warn,
+            warn=command.warn,
             progress=progress,
         ).go()
     out.print(str(distilled.claim), markup=False)

@@ -32,7 +32,14 @@ class Quickstart(Common):
             f"that\n{config.epochs} gradient steps on them train one particular LeNet."
         )
         with self.bars() as progress:
-            distilled = Run(found.distillation, folder, test, tell=self.say, progress=progress).go()
+            distilled = Run(
+                found.distillation,
+                folder,
+                test,
+                tell=self.say,
+                warn=self.warn,
+                progress=progress,
+            ).go()
             draw(distilled, folder.picture)
             comparison = compare(distilled, train, test, progress=progress)
         out.print(_table(comparison, len(train), len(test)))

@@ -51,30 +51,27 @@ def distill(
         device: Where to compute: auto, cpu, cuda or mps.
         dtype: What to compute in; the module's own by default.
         run: A folder for checkpoints, figures and the artefact. The same call again goes on
-            where it was stopped, to the same result as if it never had been.
+            where it was stopped, to the same bytes.
         test: Test data, in the forms of ``train``; used once, for the claim of the result.
         progress: Called after every outer step.
         settings: Fields of :class:`RunConfig`: ``steps``, ``epochs``, ``iterations``…
 
     Returns:
-        The distilled data, with the figure reached on the test data, or else on the validation
-        data, as their claim.
+        The distilled data; their claim is the figure on the test or else the validation data.
     """
     initialization = initialization or RandomInit()
     objective, adjoint = objective or Classification(), adjoint or BackGradient()
     place, real = resolve_device(device), as_data(train)
-    config = config_from(
-        {
-            "data": real.name,
-            "model": models.built_in_name(module) or _class_name(module),
-            "validation": validation,
-            "keep": keep,
-            "device": place.type,
-            "dtype": None if dtype is None else str(resolve_dtype(dtype)).removeprefix("torch."),
-            **names_of(initialization, objective, adjoint),
-            **settings,
-        }
-    )
+    named = {
+        "data": real.name,
+        "model": models.built_in_name(module) or _class_name(module),
+        "validation": validation,
+        "keep": keep,
+        "device": place.type,
+        "dtype": None if dtype is None else str(resolve_dtype(dtype)).removeprefix("torch."),
+        **names_of(initialization, objective, adjoint),
+    }
+    config = config_from({**named, **settings})
     distillation = Distillation.prepare(
         config, real, module, initialization, objective, adjoint, place
     )

@@ -57,9 +57,14 @@ def config_of_run(folder: RunFolder) -> RunConfig:
             f"Start one there: datadistill distill … --run {folder.path}",
         )
     folder.check()
-    if folder.config.exists():
+    if not folder.config.exists():
+        return newest(folder.checkpoints)[0].config
+    try:
         return read_config(folder.config)
-    return newest(folder.checkpoints)[0].config
+    except ConfigError as error:
+        raise ConfigError(
+            error.what, "Put it right, or remove it: it comes back from the checkpoint."
+        ) from None
 
 
 def check_no_code(config: RunConfig, where: str) -> None:
