@@ -3,17 +3,16 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 import datadistill as dd
-from datadistill.baselines import random_real
-from datadistill.core.distilled import Steps
 from datadistill.core.initialization import networks_for
-from datadistill.core.network import Network
-from datadistill.errors import ConfigError, DataError
-from datadistill.evaluation import metric_of, search, train_on_all, with_rate
+from datadistill.errors import ArtefactError, ConfigError, DataError, ModelError
+from datadistill.evaluation import learning_curve, train_on_all
+from datadistill.evaluation import test_networks as metrics_of
+from tests.evaluation.helpers import NETWORKS
 
-# `datadistill.evaluation.evaluate` is the function; this is the module.
-evaluate_module = importlib.import_module("datadistill.evaluation.evaluate")
+testing_module = importlib.import_module("datadistill.evaluation.testing")
 
 Digits = tuple[dd.LabelledData, dd.LabelledData]
 
@@ -82,10 +81,26 @@ def test_results_read_well(
     assert "±" not in one
 
 
-def test_progress_counts_networks(random: dd.DistilledData, digits: Digits) -> None:
-    seen: list[dd.Progress] = []
-    dd.evaluate(random, digits[1], networks=45, progress=seen.append)
-    assert [p.done for p in seen] == [20, 40, 45]
+def test_what_does_not_fit_is_refused(
+    random: dd.DistilledData, fixed: dd.DistilledData, digits: Digits
+) -> None:
+    with pytest.raises(ConfigError, match="fixed initialization is one network"):
+        dd.evaluate(fixed, digits[1], networks=2)
+    with pytest.raises(ConfigError, match="at least 1"):
+        dd.evaluate(random, digits[1], networks=0)
+    with pytest.raises(DataError, match=r"\(3, 32, 32\); the distilled data have \(1, 28, 28\)"):
+        dd.evaluate(random, (torch.zeros(4, 3, 32, 32), torch.zeros(4).long()))
+    with pytest.raises(DataError, match="labels run from 12"):
+        dd.evaluate(random, (torch.zeros(4, 1, 28, 28), torch.full((4,), 12)))
+
+
+def test_training_on_all_data_learns_them(fixed: dd.DistilledData, digits: Digits) -> None:
+    network, objective = fixed.network(), fixed.objective
+    theta0 = fixed.initial_weights(network, networks_for(0, "held-out network", [0]))
+    weights = train_on_all(network, theta0, digits[0], objective)
+    module = network.module({n: w[0] for n, w in weights.items()})
+    inputs, labels = digits[1].batch(slice(None), torch.device("cpu"), torch.float32)
+    assert float((module(inputs).argmax(1) == labels).double().mean()) > 0.85
 
 
 def test_large_inputs_are_tested_in_smaller_batches_with_the_same_result(
@@ -101,80 +116,86 @@ def test_large_inputs_are_tested_in_smaller_batches_with_the_same_result(
         return inputs, labels
 
     monkeypatch.setattr(dd.LabelledData, "batch", watch)
-    monkeypatch.setattr(evaluate_module, "TEST_BYTES", 50 * 8 * 28 * 28)
+    monkeypatch.setattr(testing_module, "TEST_BYTES", 50 * 8 * 28 * 28)
     found = dd.evaluate(random, digits[1], networks=3)
     assert max(sizes) == 50
     assert found.values == expected.values
     assert found.losses == pytest.approx(expected.losses, rel=1e-12)
 
 
-def test_the_search_takes_the_lowest_error_of_regression() -> None:
-    inputs = torch.randn(60, 4, generator=torch.Generator().manual_seed(0))
-    targets = inputs.sum(1, keepdim=True)
-    network, objective = Network(torch.nn.Linear(4, 1), inputs), dd.Regression()
-    theta0 = network.stack([network.weights])
-    steps = Steps(inputs[None, :20], targets[None, :20], torch.ones(1, 1))
-    data = dd.LabelledData(inputs, targets)
-    rates = (1e-6, 0.1)
-    assert search([steps], network, theta0, data, objective, rates=rates) == (0.1, 5)
+def test_every_class_has_its_own_figure(random: dd.DistilledData, digits: Digits) -> None:
+    result = dd.evaluate(random, digits[1], networks=5)
+    assert [one.name for one in result.by_class] == [str(digit) for digit in range(10)]
+    counts = torch.bincount(digits[1].labels).tolist()
+    assert [one.examples for one in result.by_class] == counts
+    for j in range(5):
+        right = sum(one.examples * one.values[j] for one in result.by_class)
+        assert right / len(digits[1]) == pytest.approx(result.values[j], rel=1e-12)
+    first = result.by_class[0]
+    assert first.mean == pytest.approx(sum(first.values) / 5)
+    assert first.std == pytest.approx(torch.tensor(first.values).double().std().item())
 
 
-def test_what_does_not_fit_is_refused(
-    random: dd.DistilledData, fixed: dd.DistilledData, digits: Digits
+def test_the_curve_begins_untrained_and_ends_with_the_evaluation(
+    random: dd.DistilledData, digits: Digits
 ) -> None:
-    with pytest.raises(ConfigError, match="fixed initialization is one network"):
-        dd.evaluate(fixed, digits[1], networks=2)
-    with pytest.raises(ConfigError, match="at least 1"):
-        dd.evaluate(random, digits[1], networks=0)
-    with pytest.raises(DataError, match=r"\(3, 32, 32\); the distilled data have \(1, 28, 28\)"):
-        dd.evaluate(random, (torch.zeros(4, 3, 32, 32), torch.zeros(4).long()))
-    with pytest.raises(DataError, match="labels run from 12"):
-        dd.evaluate(random, (torch.zeros(4, 1, 28, 28), torch.full((4,), 12)))
+    curve = learning_curve(random, digits[1], networks=4, seed=1)
+    updates = len(random.steps.schedule)
+    assert [one.updates for one in curve] == [*range(updates + 1)]
+    assert curve[-1] == dd.evaluate(random, digits[1], networks=4, seed=1)
+    network = random.network()
+    theta0 = random.initial_weights(network, networks_for(1, "held-out network", range(4)))
+    untrained = metrics_of(network, theta0, digits[1], random.objective)
+    assert curve[0].values == untrained.values
+    few = learning_curve(random, digits[1], networks=4, seed=1, after=[2])
+    assert few == [curve[2]]
 
 
-def test_the_search_takes_the_rate_and_epochs_that_are_best_on_the_data_given(
+def test_the_same_data_train_another_architecture(random: dd.DistilledData, digits: Digits) -> None:
+    lenet = dd.models.LeNet()
+    result = dd.evaluate(random, digits[1], architecture=lenet, networks=3)
+    assert str(result).endswith("over 3 networks (lenet, from data distilled for mlp)")
+    network = dd.distill(digits[0], lenet, iterations=1, steps=1, validation=0).network()
+    theta0 = random.initialization.sample(network, networks_for(0, "held-out network", range(3)))
+    trained = random.train_networks(network, theta0)
+    expected = metrics_of(network, trained, digits[1], random.objective)
+    assert result.losses == pytest.approx(expected.losses, rel=1e-4)
+    with pytest.raises(ArtefactError, match="does not fit these distilled data"):
+        dd.evaluate(random, digits[1], module=lenet, networks=3)
+
+
+def test_data_for_a_fixed_network_train_random_networks_of_another_architecture(
     fixed: dd.DistilledData, digits: Digits
 ) -> None:
-    network, objective = fixed.network(), fixed.objective
-    theta0 = fixed.initial_weights(network, networks_for(0, "held-out network", [0]))
-    sets = [random_real(digits[0], network, classes=10, seed=s) for s in range(3)]
-    rates = (1e-4, 0.05, 1e6)
-    rate, epochs = search(sets, network, theta0, digits[1], objective, rates=rates)
-    means = {
-        (r, e): sum(
-            metric_of([with_rate(s, r, e) for s in sets], network, theta0, digits[1], objective)
+    result = dd.evaluate(fixed, digits[1], architecture=dd.models.MLP(hidden=9), networks=3)
+    assert len(set(result.losses)) == 3
+    assert result.note == (
+        "mlp, from data distilled for mlp; random xavier-normal weights, not the fixed ones"
+    )
+    small = digits[1].part(torch.arange(20), "test")
+    assert len(dd.evaluate(fixed, small, architecture=dd.models.Linear()).values) == 200
+
+
+def test_another_architecture_that_does_not_fit_is_refused(
+    random: dd.DistilledData, digits: Digits
+) -> None:
+    with pytest.raises(DataError, match="tells 3 classes"):
+        dd.evaluate(random, digits[1], architecture=NETWORKS["lenet"]())
+    with pytest.raises(ModelError, match="raised RuntimeError"):
+        dd.evaluate(random, digits[1], architecture=nn.Linear(5, 10))
+    with pytest.raises(ConfigError, match="Both module and architecture"):
+        dd.evaluate(
+            random, digits[1], module=dd.models.MLP(hidden=8), architecture=dd.models.LeNet()
         )
-        for r in rates
-        for e in (1, 3, 5)
-    }
-    assert means[rate, epochs] == max(means.values())
-    assert rate == 0.05
+    soft = dd.distill(digits[0], dd.models.Linear(), iterations=1, learn_labels=True)
+    with pytest.raises(ModelError, match=r"12 output\(s\) for an input, but .* have 10"):
+        dd.evaluate(soft, digits[1], architecture=dd.models.Linear(classes=12))
 
 
-def test_random_real_images_are_real_of_every_class_and_drawn_by_seed(
-    fixed: dd.DistilledData, digits: Digits
+def test_networks_that_diverge_are_reported_as_such(
+    random: dd.DistilledData, digits: Digits
 ) -> None:
-    train, network = digits[0], fixed.network()
-    steps = random_real(train, network, classes=10, steps=3, images_per_class=2, seed=1)
-    assert steps.labels.tolist() == [[*range(10)] * 2] * 3
-    real, labels = train.batch(slice(None), torch.device("cpu"), torch.float32)
-    found: set[int] = set()
-    images = steps.inputs.flatten(0, 1)
-    for image, label in zip(images, steps.labels.flatten(), strict=True):
-        matches = (real == image).flatten(1).all(1).nonzero().flatten()
-        assert labels[matches[0]] == label
-        found.add(int(matches[0]))
-    assert len(found) == 60
-    other = random_real(train, network, classes=10, steps=3, images_per_class=2, seed=2)
-    assert not torch.equal(steps.inputs, other.inputs)
-    with pytest.raises(DataError, match="examples; 1000 are needed"):
-        random_real(train, network, classes=10, steps=1000)
-
-
-def test_training_on_all_data_learns_them(fixed: dd.DistilledData, digits: Digits) -> None:
-    network, objective = fixed.network(), fixed.objective
-    theta0 = fixed.initial_weights(network, networks_for(0, "held-out network", [0]))
-    weights = train_on_all(network, theta0, digits[0], objective)
-    module = network.module({n: w[0] for n, w in weights.items()})
-    inputs, labels = digits[1].batch(slice(None), torch.device("cpu"), torch.float32)
-    assert float((module(inputs).argmax(1) == labels).double().mean()) > 0.85
+    steps = type(random.steps)(random.inputs, random.labels, random.learning_rates * 1e9)
+    wild = dd.DistilledData(steps, random.header, random.carried, random.module)
+    result = dd.evaluate(wild, digits[1], networks=2)
+    assert "% on digits test over 2 networks" in str(result)

@@ -2,11 +2,11 @@
 
 import torch
 
-from ..core.distilled import Steps, class_labels
+from ..core.distilled import Steps
 from ..core.network import Network
 from ..core.random import stream
 from ..data import LabelledData
-from ..errors import DataError
+from .layout import lay_out, members
 
 
 def random_real(
@@ -20,22 +20,22 @@ def random_real(
 ) -> Steps:
     """Draws steps of real training images, without replacement.
 
-    The learning rates are all 1: choose them with :func:`datadistill.evaluation.search`.
+    Where the data are augmented, each image is a random view, as networks see it in training.
+
+    Args:
+        data: Real training data.
+        network: The network they are for: its device and dtype.
+        classes: How many classes there are.
+        steps: Steps to make.
+        images_per_class: Images of each class in every step.
+        seed: Which set; sets of different seeds are drawn independently.
     """
     wanted = steps * images_per_class
     drawn: list[torch.Tensor] = []
     for label in range(classes):
-        members = (data.labels == label).nonzero().flatten()
-        if len(members) < wanted:
-            raise DataError(
-                f"Class {label} of {data.name} has {len(members)} examples; {wanted} are needed.",
-                "Ask for fewer steps or images per class.",
-            )
-        order = torch.randperm(len(members), generator=stream(seed, "random real", label))
-        drawn.append(members[order[:wanted]].reshape(steps, images_per_class))
-    # Classes run fastest, as in distilled data: (steps, images_per_class, classes).
-    indices = torch.stack(drawn, dim=-1).reshape(steps, -1)
-    inputs, _ = data.batch(indices.flatten(), network.device, network.dtype)
-    labels = class_labels(steps, classes, images_per_class).to(network.device)
-    rates = inputs.new_ones((1, steps))
-    return Steps(inputs.reshape(*indices.shape, *data.input_shape), labels, rates)
+        found = members(data, label, wanted)
+        order = torch.randperm(len(found), generator=stream(seed, "random real", label))
+        drawn.append(found[order[:wanted]])
+    views = stream(seed, "views of random real")
+    inputs, _ = data.batch(torch.cat(drawn), network.device, network.dtype, views)
+    return lay_out(inputs.reshape(classes, wanted, *data.input_shape), network, steps)

@@ -37,6 +37,15 @@ def print_table(table: Table) -> None:
     console.print(table)
 
 
+@contextlib.contextmanager
+def going_on() -> Generator[None]:
+    """Ctrl-C loses nothing in here, and says so."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("the same command goes on from here.") from None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Common:
     """Flags that every command has."""

@@ -1,7 +1,5 @@
 """``datadistill data``: which data sets are here, what is in them, and fetching more."""
 
-import contextlib
-from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +17,7 @@ from ..data.origins import ORIGINS
 from ..errors import ConfigError
 from ..files import check_writable
 from ..report.samples import can_be_drawn, draw_samples
-from .console import Common, out, print_table
+from .console import Common, going_on, out, print_table
 
 MOST_CLASSES = 50
 
@@ -81,7 +79,7 @@ class Fetch:
 
     def run(self, command: "Data") -> None:
         """Fetches what is missing, and says where it is."""
-        with _resumable(), command.bars(count=DownloadColumn()) as progress:
+        with going_on(), command.bars(count=DownloadColumn()) as progress:
             fetched = fetch(self.name, command.data_dir, progress=progress, tell=command.say)
         if not fetched.files:
             command.say(f"{self.name} is there already; nothing was downloaded.")
@@ -165,12 +163,3 @@ def _targets(train: LabelledData, test: LabelledData) -> Table:
         figures = values.min(), values.mean(), values.max()
         table.add_row(split.split, *(f"{float(figure):.4g}" for figure in figures))
     return table
-
-
-@contextlib.contextmanager
-def _resumable() -> Generator[None]:
-    """Ctrl-C loses nothing here, and says so."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt("the same command goes on from here.") from None

@@ -1,25 +1,74 @@
 """``datadistill evaluate``: how well distilled data train networks."""
 
 import json
+import math
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import tyro
+from rich.table import Table
+from torch import nn
 
+from .. import models
 from ..artefact import DistilledData, load
 from ..core.device import DeviceName
-from ..evaluation import evaluate
+from ..data import LabelledData
+from ..errors import ArtefactError, ConfigError
+from ..evaluation import (
+    Evaluation,
+    OrdinaryTraining,
+    evaluate,
+    evaluate_ordinary,
+    learning_curve,
+)
+from ..progress import ProgressCallback
+from ..runs.baseline_table import baseline_table
 from .choices import DataChoice, ModelChoice
-from .console import Switch, out
+from .console import Common, Switch, going_on, out
+from .table import print_baselines
+
+MEGABYTE = 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ordinary(Common):
+    """Ordinary training: what the images are worth outside their schedule."""
+
+    ordinary: Switch = False
+    """Train on the distilled images as on any data set: shuffled minibatches, no schedule."""
+    optimizer: Literal["sgd", "adam"] | None = None
+    """Optimizer of ordinary training: sgd (momentum 0.9), the default, or adam."""
+    lr: float | None = None
+    """Its learning rate; 0.01 for sgd and 0.001 for adam by default."""
+    epochs: int | None = None
+    """Its passes over the images; 30 by default."""
+    batch_size: int | None = None
+    """Images of its minibatches; 10 by default."""
+
+    def ordinary_training(self) -> OrdinaryTraining | None:
+        """Ordinary training, if it is asked for."""
+        flags = ("optimizer", "lr", "epochs", "batch_size")
+        given = {name: getattr(self, name) for name in flags if getattr(self, name) is not None}
+        if given and not self.ordinary:
+            flag = next(iter(given)).replace("_", "-")
+            raise ConfigError(
+                f"--{flag} has no meaning for the schedule of the distilled data.",
+                "Add --ordinary for ordinary training, or leave it out.",
+            )
+        return OrdinaryTraining(**given) if self.ordinary else None
 
 
 @dataclass(frozen=True)
-class Evaluate(DataChoice, ModelChoice):
-    """Train networks on distilled data and test them on real data."""
+class Evaluate(DataChoice, ModelChoice, Ordinary):
+    """Train networks on distilled data and test them on real data.
+
+    --model lenet (or another built-in network, or your own as package.module:Class) trains that
+    network, also where the data were distilled for another.
+    """
 
     artefact: tyro.conf.Positional[Path]
-    """The artefact: a file written by datadistill distill."""
+    """The artefact, or a run folder: written by datadistill distill."""
     data: str | None = None
     """Data set to test on; the one that was distilled by default."""
     split: Literal["test", "train"] = "test"
@@ -28,36 +77,195 @@ class Evaluate(DataChoice, ModelChoice):
     """Held-out networks: 1 for fixed, 200 for random initializations by default."""
     seed: int = 0
     """Which held-out networks."""
+    per_class: Switch = False
+    """Print the figure of every class too."""
+    curve: Switch = False
+    """Test after every update, and print the curve."""
+    memory: int = 1024
+    """Megabytes for the networks that are trained side by side."""
     device: DeviceName = "auto"
     """Where to compute."""
+    baselines: Switch = False
+    """Compare with real images as training data, K-NN and full training: the paper's table."""
+    select: Literal["train", "test"] = "train"
+    """What chooses the baselines' learning rates: held-out training data, or, as in the paper,
+    the test data."""
     json: Switch = False
     """Print the result as JSON, with every network's figure."""
 
     def run(self) -> None:
         """Evaluates and prints mean ± standard deviation over networks."""
-        distilled = load(self.artefact)
-        train, test = self._like(distilled).load(self.data or distilled.header.data)
+        ordinary = self.ordinary_training()
+        if ordinary and self.curve:
+            raise ConfigError(
+                "There is no curve of ordinary training.", "Leave --curve or --ordinary out."
+            )
+        if self.baselines and (ordinary or self.curve or self.per_class or self.split != "test"):
+            raise ConfigError(
+                "The baselines are compared after all updates, on the test data.",
+                "Leave --ordinary, --curve, --per-class and --split out.",
+            )
+        if self.select != "train" and not self.baselines:
+            raise ConfigError("Without baselines nothing is selected.", "Add --baselines.")
+        if self.memory < 1:
+            raise ConfigError(f"memory is {self.memory}.", "Set it to at least 1 megabyte.")
+        distilled = load(artefact_at(self.artefact))
+        choice = replace(self, **image_shape(distilled, self))
+        train, test = choice.load(self.data or distilled.header.data)
+        if self.baselines:
+            self._compare(distilled, train, test)
+            return
         with self.bars() as progress:
-            result = evaluate(
+            results = self._evaluate(
+                distilled, test if self.split == "test" else train, ordinary, progress
+            )
+        if self.json:
+            out.print_json(json.dumps(self._as_json(results)))
+            return
+        out.print(str(results[-1]), markup=False)
+        if self.curve:
+            out.print(curve_table(results, distilled))
+        if self.per_class:
+            out.print(class_table(results[-1]))
+
+    def _compare(self, distilled: DistilledData, train: LabelledData, test: LabelledData) -> None:
+        """Prints the baseline table; what is finished is kept and not computed again."""
+        results = results_of(self.artefact)
+        with going_on(), self.bars() as progress:
+            table = baseline_table(
                 distilled,
-                test if self.split == "test" else train,
+                train,
+                test,
+                select=self.select,
                 networks=self.networks,
-                module=self.own_module(),
                 seed=self.seed,
+                module=self._module(distilled),
                 device=self.device,
+                memory=self.memory * MEGABYTE,
+                results=results,
                 progress=progress,
             )
         if self.json:
-            figures = {"mean": result.mean, "std": result.std, "networks": len(result.values)}
-            out.print_json(
-                json.dumps({"artefact": str(self.artefact), **figures, **asdict(result)})
-            )
+            out.print_json(json.dumps(table.summary()))
         else:
-            out.print(str(result))
+            print_baselines(table)
+        self.say(f"All figures: {results}")
 
-    def _like(self, distilled: DistilledData) -> "Evaluate":
-        """The same with images of the size that was distilled, unless another is asked for."""
-        shape = distilled.inputs.shape[2:]
-        if len(shape) != 3 or shape[0] not in (1, 3) or shape[1] != shape[2]:
-            return self
-        return replace(self, size=self.size or shape[1], channels=self.channels or shape[0])
+    def _evaluate(
+        self,
+        distilled: DistilledData,
+        data: LabelledData,
+        ordinary: OrdinaryTraining | None,
+        progress: ProgressCallback,
+    ) -> list[Evaluation]:
+        module = self._module(distilled)
+        own = module is None or is_architecture_of(module, distilled)
+        settings: dict[str, Any] = {
+            "networks": self.networks,
+            "module": module if own else None,
+            "architecture": None if own else module,
+            "seed": self.seed,
+            "device": self.device,
+            "memory": self.memory * MEGABYTE,
+            "progress": progress,
+        }
+        if ordinary:
+            return [evaluate_ordinary(distilled, data, ordinary, **settings)]
+        if self.curve:
+            return learning_curve(distilled, data, **settings)
+        return [evaluate(distilled, data, **settings)]
+
+    def _module(self, distilled: DistilledData) -> nn.Module | None:
+        """The network that is named, made for the distilled images if it is built in."""
+        if self.model is None or ":" in self.model:
+            return self.own_module()
+        known = distilled.header.architecture.arguments
+        classes = known.get("classes") or len(distilled.class_names or ()) or 10
+        arguments = models.arguments_for(distilled.inputs.shape[2:], classes)
+        return models.find(self.model, arguments, models.parse_arguments(self.model_args))
+
+    def _as_json(self, results: list[Evaluation]) -> dict[str, Any]:
+        last = {"artefact": str(self.artefact), **as_json(results[-1])}
+        return {**last, "curve": [as_json(one) for one in results]} if self.curve else last
+
+
+def results_of(path: Path) -> Path:
+    """Where the figures of an artefact or a run folder are kept."""
+    return path / "results.json" if path.is_dir() else path.with_suffix(".results.json")
+
+
+def artefact_at(path: Path) -> Path:
+    """The artefact that a path names: a file, or the one of a run folder."""
+    if not path.is_dir():
+        return path
+    if not (path / "distilled.safetensors").is_file():
+        raise ArtefactError(
+            f"The folder {path} holds no distilled.safetensors.",
+            "Name an artefact, or the folder of a run that is finished.",
+        )
+    return path / "distilled.safetensors"
+
+
+def image_shape(distilled: DistilledData, choice: DataChoice) -> dict[str, int | None]:
+    """Size and channels of the images that were distilled, unless others are asked for."""
+    shape = distilled.inputs.shape[2:]
+    if len(shape) != 3 or shape[0] not in (1, 3) or shape[1] != shape[2]:
+        return {"size": choice.size, "channels": choice.channels}
+    return {"size": choice.size or shape[1], "channels": choice.channels or shape[0]}
+
+
+def is_architecture_of(module: nn.Module, distilled: DistilledData) -> bool:
+    """Whether a module has the weights of the network that was distilled for."""
+    wanted = distilled.header.architecture.weights
+    found = {n: str([*p.shape]) for n, p in module.named_parameters() if p.requires_grad}
+    return found == {name: text[text.index("[") :] for name, text in wanted.items()}
+
+
+def as_json(result: Evaluation) -> dict[str, Any]:
+    """All figures of an evaluation; what is not finite is null."""
+    by_class = [{**asdict(one), "mean": one.mean, "std": one.std} for one in result.by_class]
+    figures = {
+        "mean": result.mean,
+        "std": result.std,
+        "networks": len(result.values),
+        "loss": result.loss,
+        "loss_std": result.loss_std,
+        **asdict(result),
+        "by_class": by_class,
+    }
+    return _finite(figures)
+
+
+def curve_table(results: list[Evaluation], distilled: DistilledData) -> Table:
+    """The metric and the loss after every update."""
+    table = Table("updates", "epoch", "step", results[0].metric, "loss", box=None)
+    schedule = distilled.steps.schedule
+    for one in results:
+        t = one.updates or 0
+        where = [str(part + 1) for part in schedule[t - 1]] if t else ["", ""]
+        loss = f"{one.loss:.4g} ± {one.loss_std:.2g}"
+        table.add_row(str(t), *where, figure(one.mean, one.std, one.metric), loss)
+    return table
+
+
+def class_table(result: Evaluation) -> Table:
+    """The metric of every class."""
+    table = Table("class", "examples", result.metric, box=None)
+    for one in result.by_class:
+        table.add_row(one.name, str(one.examples), figure(one.mean, one.std, result.metric))
+    return table
+
+
+def figure(mean: float, std: float, metric: str) -> str:
+    """A mean and its deviation, in percent where it is an accuracy."""
+    if metric == "accuracy":
+        return f"{100 * mean:.2f} ± {100 * std:.2f} %"
+    return f"{mean:.4g} ± {std:.2g}"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -18,6 +18,7 @@ from .quickstart import Quickstart
 from .recipes import Recipes
 from .resume import Resume
 from .train import Train
+from .verify import Verify
 
 Command = (
     Annotated[Quickstart, tyro.conf.subcommand("quickstart")]
@@ -25,6 +26,7 @@ Command = (
     | Annotated[Resume, tyro.conf.subcommand("resume")]
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+    | Annotated[Verify, tyro.conf.subcommand("verify")]
     | Annotated[Recipes, tyro.conf.subcommand("recipes")]
     | Annotated[Data, tyro.conf.subcommand("data")]
 )

@@ -1,16 +1,33 @@
 """Measuring: held-out networks trained on distilled or real data, tested on real data."""
 
-from .evaluate import Evaluation, evaluate, test_networks
+from .curve import curve
+from .evaluate import evaluate, learning_curve
+from .ordinary import OrdinaryTraining, evaluate_ordinary
 from .reference import train_on_all
+from .result import ClassScore, Evaluation
 from .search import LEARNING_RATES, metric_of, search, with_rate
+from .side_by_side import DEFAULT_BYTES
+from .testing import test_networks
+from .verify import ClaimError, Verification, claim_of, claimed_split, verify
 
 __all__ = [
+    "DEFAULT_BYTES",
     "LEARNING_RATES",
+    "ClaimError",
+    "ClassScore",
     "Evaluation",
+    "OrdinaryTraining",
+    "Verification",
+    "claim_of",
+    "claimed_split",
+    "curve",
     "evaluate",
+    "evaluate_ordinary",
+    "learning_curve",
     "metric_of",
     "search",
     "test_networks",
     "train_on_all",
+    "verify",
     "with_rate",
 ]

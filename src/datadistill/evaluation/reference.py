@@ -9,6 +9,7 @@ from ..core.random import minibatch
 from ..core.update import gradient
 from ..data import LabelledData
 from ..progress import Progress, ProgressCallback, silent
+from .side_by_side import SideBySide
 
 
 def train_on_all(
@@ -25,13 +26,16 @@ def train_on_all(
 ) -> Weights:
     """Trains J networks on a whole data set with Adam; returns their weights."""
     weights, state = theta0, adam_init(theta0)
+    architecture = SideBySide(network, data.example())
     total = epochs * max(len(data) // batch_size, 1)
     with torch.no_grad():
         for t in range(total):
             indices = minibatch(seed, t, batch_size, len(data))
             inputs, labels = data.batch(indices, network.device, network.dtype)
             direction = gradient(
-                lambda w, x=inputs, y=labels: network.losses(w, x, y, objective.outer_loss).sum(),
+                lambda w, x=inputs, y=labels: architecture.losses(
+                    w, x, y, objective.outer_loss
+                ).sum(),
                 weights,
             )
             weights, state = adam(weights, direction, state, lr, (0.9, 0.999))

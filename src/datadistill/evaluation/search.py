@@ -1,9 +1,11 @@
 """The learning rate and number of epochs that serve real images best."""
 
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeVar
 
-import torch
+from torch import Tensor
 
 from ..core.distilled import Steps
 from ..core.network import Network, Weights
@@ -11,17 +13,66 @@ from ..core.objective import Objective
 from ..core.update import GradientDescent, train, update_of
 from ..data import LabelledData
 from ..progress import Progress, ProgressCallback, silent
-from .evaluate import test_networks
+from .result import Evaluation
+from .testing import test_networks
+
+Rate = float | Literal["learned"]
+"""One learning rate for all updates, or those that were learned with the distilled data."""
 
 LEARNING_RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 EPOCHS = (1, 3, 5)
-"""What the paper tries for its baselines, beside the learned learning rate."""
+"""What the paper tries for its baselines, beside the learned learning rates."""
+
+C = TypeVar("C", bound=Hashable)
+
+
+class Choice(NamedTuple):
+    """How real images are used as training data."""
+
+    rate: Rate
+    epochs: int
+
+
+class Score(NamedTuple):
+    """How well networks do with one choice.
+
+    Attributes:
+        mean: Their mean metric.
+        diverged: How many of them have a loss that is not finite.
+    """
+
+    mean: float
+    diverged: int = 0
+
+    @classmethod
+    def of(cls, result: Evaluation) -> "Score":
+        """The score of an evaluation."""
+        return cls(result.mean, sum(not math.isfinite(loss) for loss in result.losses))
 
 
 def with_rate(steps: Steps, rate: float, epochs: int) -> Steps:
     """Returns the same images with one learning rate for all updates."""
     rates = steps.inputs.new_full((epochs, len(steps.inputs)), rate)
     return Steps(steps.inputs, steps.labels, rates)
+
+
+def scheduled(steps: Steps, choice: Choice, learned: Tensor | None = None) -> Steps:
+    """Returns the same images with the learning rates and epochs of a choice.
+
+    Learned learning rates (epochs, steps) are used as they are, each epoch with its own.
+    """
+    if choice.rate != "learned":
+        return with_rate(steps, choice.rate, choice.epochs)
+    if learned is None or choice.epochs > len(learned):
+        raise ValueError(f"there are no learned learning rates for {choice.epochs} epochs")
+    return Steps(steps.inputs, steps.labels, learned[: choice.epochs].to(steps.inputs))
+
+
+def epochs_for(rate: Rate, learned: Tensor | None = None) -> tuple[int, ...]:
+    """The numbers of epochs to try with a rate: with learned ones, no more than were learned."""
+    if rate != "learned":
+        return EPOCHS
+    return tuple(epochs for epochs in EPOCHS if learned is not None and epochs <= len(learned))
 
 
 def metric_of(
@@ -41,32 +92,42 @@ def metric_of(
 
 
 def search(
-    sets: Sequence[Steps],
-    network: Network,
-    theta0: Weights,
-    data: LabelledData,
-    objective: Objective,
-    rates: Sequence[float] = LEARNING_RATES,
+    measure: Callable[[int, Rate], Mapping[int, Score]],
+    *,
+    sets: int,
+    rates: Sequence[Rate] = LEARNING_RATES,
+    higher_is_better: bool = True,
     progress: ProgressCallback = silent,
-) -> tuple[float, int]:
-    """Returns the (learning rate, epochs) that are best on average over the sets.
+) -> Choice:
+    """Returns the learning rate and epochs that are best on average over sets of images.
 
     Args:
-        sets: Several sets of real images.
-        network: The architecture.
-        theta0: Stacked initial weights of the networks to train on each set.
-        data: Held-out *training* data; the test set must choose nothing.
-        objective: What is measured.
+        measure: Trains networks on the set of a number with a rate, once, for the most epochs;
+            returns their score after each number of epochs. It should measure on held-out
+            *training* data: the test set chooses nothing.
+        sets: How many sets.
         rates: The learning rates to try.
-        progress: Called after every combination.
+        higher_is_better: Whether a higher metric is a better one.
+        progress: Called after every training.
     """
-    choices = list(itertools.product(rates, EPOCHS))
-    sign = 1 if objective.higher_is_better else -1
-    means: list[float] = []
-    for rate, epochs in choices:
-        candidates = [with_rate(steps, rate, epochs) for steps in sets]
-        values = torch.tensor(metric_of(candidates, network, theta0, data, objective))
-        # A learning rate at which some network diverges is no good choice.
-        means.append(float((sign * values.mean()).nan_to_num(-torch.inf)))
-        progress(Progress("choosing a rate", len(means), len(choices)))
-    return choices[means.index(max(means))]
+    scores: dict[Choice, list[Score]] = {}
+    for done, (rate, number) in enumerate(itertools.product(rates, range(sets))):
+        for epochs, score in measure(number, rate).items():
+            scores.setdefault(Choice(rate, epochs), []).append(score)
+        progress(Progress("choosing a rate", done + 1, len(rates) * sets))
+    return best(scores, higher_is_better=higher_is_better)
+
+
+def best(scores: Mapping[C, Sequence[Score]], *, higher_is_better: bool = True) -> C:
+    """Returns the choice with the best mean score; of equal ones the first.
+
+    A choice with which networks diverge never wins against one with which fewer do.
+    """
+
+    def rank(choice: C) -> tuple[int, float]:
+        mean = sum(score.mean for score in scores[choice]) / len(scores[choice])
+        better = mean if higher_is_better else -mean
+        diverged = sum(score.diverged for score in scores[choice])
+        return -diverged, -math.inf if math.isnan(better) else better
+
+    return max(scores, key=rank)

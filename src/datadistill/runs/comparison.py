@@ -1,5 +1,6 @@
-"""What distilled data are worth: the same network trained on other data."""
+"""What distilled data for one network are worth: the same network trained on other data."""
 
+import functools
 import statistics
 from dataclasses import dataclass
 
@@ -7,14 +8,15 @@ from ..artefact import DistilledData
 from ..baselines import random_real
 from ..core.initialization import networks_for
 from ..data import LabelledData
-from ..evaluation import (
+from ..evaluation import curve, evaluate, test_networks, train_on_all
+from ..evaluation.search import (
+    EPOCHS,
     LEARNING_RATES,
-    evaluate,
-    metric_of,
+    Choice,
+    Rate,
+    Score,
+    scheduled,
     search,
-    test_networks,
-    train_on_all,
-    with_rate,
 )
 from ..progress import ProgressCallback, silent
 
@@ -67,7 +69,10 @@ def compare(
     data, from the paper's choices, the mean learned rate and 1.
     """
     network, objective = distilled.network(device=device), distilled.objective
-    theta0 = distilled.initial_weights(network, networks_for(0, "held-out network", [0]))
+    sample = functools.partial(distilled.initial_weights, network)
+    train_and_test = functools.partial(
+        curve, network=network, sample=sample, objective=objective, networks=1
+    )
     schedule = distilled.header.schedule
     rest, validation = train.hold_out(0.1, seed=0)
     sets = [
@@ -81,18 +86,26 @@ def compare(
         )
         for number in range(SETS)
     ]
+
+    def measure(number: int, rate: Rate) -> dict[int, Score]:
+        steps = scheduled(sets[number], Choice(rate, max(EPOCHS)))
+        after = [epochs * schedule.steps for epochs in EPOCHS]
+        results = train_and_test(steps, data=validation, after=after)
+        return {e: Score.of(result) for e, result in zip(EPOCHS, results, strict=True)}
+
     # Beyond the paper's choices: real images must not lose because the range was too narrow.
-    rates = (float(distilled.learning_rates.mean()), *LEARNING_RATES, 1.0)
-    rate, epochs = search(
-        sets, network, theta0, validation, objective, rates=rates, progress=progress
-    )
-    chosen = [with_rate(steps, rate, epochs) for steps in sets]
+    mean_rate = float(distilled.learning_rates.mean())
+    rates = (mean_rate, *LEARNING_RATES, 1.0)
+    better = objective.higher_is_better
+    choice = search(measure, sets=SETS, rates=rates, higher_is_better=better, progress=progress)
+    tested = [train_and_test(scheduled(steps, choice), data=test_data)[0] for steps in sets]
+    theta0 = sample(networks_for(0, "held-out network", [0]))
     fully_trained = train_on_all(network, theta0, train, objective, progress=progress)
     return Comparison(
         untrained=test_networks(network, theta0, test_data, objective).mean,
         distilled=evaluate(distilled, test_data, device=device).mean,
-        random_real=tuple(metric_of(chosen, network, theta0, test_data, objective)),
-        rate=rate,
-        epochs=epochs,
+        random_real=tuple(result.mean for result in tested),
+        rate=float(choice.rate),
+        epochs=choice.epochs,
         all_real=test_networks(network, fully_trained, test_data, objective).mean,
     )

@@ -1,16 +1,14 @@
 """Hashes of what a run works on, by which a resumed run knows that it is the same."""
 
-import hashlib
 import platform
 
 import torch
-from torch import Tensor
 
 from ..artefact.architecture import weights_hash
 from ..core.distiller import Distiller
 from ..core.initialization import networks_for
 from ..data import LabelledData
-from ..data.image_files import ImageFiles
+from ..data.fingerprint import data_hash
 from ..errors import RunError
 from ..version import __version__
 
@@ -23,8 +21,8 @@ def fingerprint(
     # One network drawn by the initialization stands for all of them.
     theta0 = distiller.initialization.sample(network, networks_for(0, "trained network", [0]))
     return {
-        "training data": _data_hash(data),
-        "validation data": _data_hash(held_out) if held_out else "",
+        "training data": data_hash(data),
+        "validation data": data_hash(held_out) if held_out else "",
         "network": weights_hash(network.constants),
         "initial weights": weights_hash(theta0),
         "datadistill": __version__,
@@ -47,18 +45,3 @@ def check_fingerprint(old: dict[str, str], new: dict[str, str]) -> list[str]:
 def rounding(name: str, now: object, was: object) -> str:
     """A note that something has changed on which only rounding depends."""
     return f"{name}: now {now}, was {was}; the last bits of figures may differ."
-
-
-def _data_hash(data: LabelledData) -> str:
-    digest = hashlib.sha256(f"{tuple(data.inputs.shape)} {data.normalization}".encode())
-    digest.update(_bytes(data.labels))
-    if isinstance(data.inputs, ImageFiles):  # as many as may be: their names stand for them
-        for path in data.inputs.paths:
-            digest.update(path.rpartition("/")[2].encode())
-    else:
-        digest.update(_bytes(data.inputs))
-    return digest.hexdigest()
-
-
-def _bytes(tensor: Tensor) -> bytes:
-    return tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes()

@@ -1,0 +1,69 @@
+"""The baseline table on the screen: the paper's Table 1, one method to a row."""
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from ..runs.baseline_table import BaselineTable, Row
+from .console import out
+
+LAST_OF_GROUP = ("distilled", "average real", "K-NN k-means")
+"""Lines separate what the paper groups: training data of gradient steps, K-NN, references."""
+
+
+def print_baselines(table: BaselineTable, console: Console = out) -> None:
+    """Prints the table: drawn on terminals, as Markdown where output is piped."""
+    # Beside the paper's figures only where it has this experiment.
+    paper = any(row.paper for row in table.rows)
+    count = "sets ×\nnetworks"
+    header = ["images", "accuracy, %", *(["paper, %"] if paper else []), count, "chosen¹"]
+    rows = {row.name: _cells(row, paper) for row in table.rows}
+    console.print(_title(table), markup=False)
+    if console.is_terminal:
+        console.print(_drawn(header, rows))
+    else:
+        rule = ["---", "---:", *(["---:"] if paper else []), "---:", "---"]
+        for cells in [header, rule, *rows.values()]:
+            console.print(f"| {' | '.join(cells)} |".replace("\n", " "), markup=False)
+    console.print(_note(table, paper), markup=False)
+
+
+def _drawn(header: list[str], rows: dict[str, list[str]]) -> Table:
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in header:
+        drawn.add_column(name, justify="left" if name in (header[0], header[-1]) else "right")
+    for name, cells in rows.items():
+        drawn.add_row(
+            *cells,
+            style="bold green" if name == "distilled" else None,
+            end_section=name in LAST_OF_GROUP,
+        )
+    return drawn
+
+
+def _cells(row: Row, paper: bool) -> list[str]:
+    return [
+        row.name,
+        f"{100 * row.mean:.1f}" + ("" if row.std is None else f" ± {100 * row.std:.1f}"),
+        *([str(row.paper) if row.paper else ""] if paper else []),
+        f"{row.sets} sets" if row.name.startswith("K-NN") else f"{row.sets} × {row.networks}",
+        row.chosen,
+    ]
+
+
+def _title(table: BaselineTable) -> str:
+    return (
+        f"{table.data}, {table.images} images in {table.steps} step(s), {table.network}, "
+        f"{table.initialization} initialization; tested on {table.test_examples:,} images"
+    )
+
+
+def _note(table: BaselineTable, paper: bool) -> str:
+    if table.select == "test":
+        return (
+            "¹ learning rate and epochs, or norm and K: the best ON THE TEST SET, which flatters "
+            "the baselines" + (" as in the paper." if paper else ".")
+        )
+    return "¹ learning rate and epochs, or norm and K: the best on held-out training data" + (
+        " (the paper's: the best on the test set)." if paper else "."
+    )

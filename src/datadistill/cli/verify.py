@@ -1,0 +1,62 @@
+"""``datadistill verify``: does an artefact still reach what it claims?"""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import tyro
+
+from ..artefact import load
+from ..core.device import DeviceName
+from ..evaluation import ClaimError, claim_of, claimed_split, verify
+from .choices import DataChoice, ModelChoice
+from .console import Switch, out
+from .evaluate import MEGABYTE, artefact_at, as_json, image_shape
+
+
+@dataclass(frozen=True)
+class Verify(DataChoice, ModelChoice):
+    """Evaluate again as an artefact's claim says; exit 1 if it is not reached."""
+
+    artefact: tyro.conf.Positional[Path]
+    """The artefact, or a run folder: written by datadistill distill."""
+    data: str | None = None
+    """Where the data of the claim are now, if not under the name it gives."""
+    memory: int = 1024
+    """Megabytes for the networks that are trained side by side."""
+    device: DeviceName = "auto"
+    """Where to compute."""
+    json: Switch = False
+    """Print both figures as JSON."""
+
+    def run(self) -> None:
+        """Measures the claim again."""
+        distilled = load(artefact_at(self.artefact))
+        claim = claim_of(distilled)
+        choice = replace(self, **image_shape(distilled, self))
+        data = claimed_split(distilled, *choice.load(self.data or claim.data))
+        with self.bars() as progress:
+            result = verify(
+                distilled,
+                data,
+                module=self.own_module(),
+                device=self.device,
+                memory=self.memory * MEGABYTE,
+                progress=progress,
+            )
+        if self.json:
+            figures = {
+                "artefact": str(self.artefact),
+                "claim": claim.model_dump(),
+                "found": as_json(result.found),
+                "tolerance": result.tolerance,
+                "holds": result.holds,
+            }
+            out.print_json(json.dumps(figures))
+        else:
+            out.print(str(result), markup=False)
+        if not result.holds:
+            raise ClaimError(
+                f"{self.artefact} does not reach what it claims.",
+                "If its data and network are those of the claim, do not trust the figure.",
+            )

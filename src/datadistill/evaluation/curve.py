@@ -1,0 +1,90 @@
+"""The curve of the paper's figures: held-out networks tested along their updates."""
+
+from collections.abc import Iterator, Sequence
+
+from torch import Tensor
+
+from ..core.distilled import Step, Steps
+from ..core.network import Network, Weights
+from ..core.objective import Objective
+from ..core.update import GradientDescent
+from ..data import LabelledData
+from ..errors import ConfigError
+from ..progress import ProgressCallback, silent
+from .held_out import Sample, train_and_test
+from .result import Evaluation
+from .side_by_side import DEFAULT_BYTES, SideBySide
+
+PLAIN = GradientDescent()
+
+
+def curve(
+    steps: Steps,
+    network: Network,
+    sample: Sample,
+    data: LabelledData,
+    objective: Objective,
+    *,
+    rule: GradientDescent = PLAIN,
+    networks: int,
+    seed: int = 0,
+    after: Sequence[int] | None = None,
+    memory: int = DEFAULT_BYTES,
+    progress: ProgressCallback = silent,
+) -> list[Evaluation]:
+    """Trains held-out networks on steps of distilled data, and tests them along the way.
+
+    The networks are numbers 0 to ``networks`` − 1 of the held-out networks of a seed. They are
+    trained in groups side by side; how large the groups are changes no result.
+
+    Args:
+        steps: Distilled data and their schedule.
+        network: The architecture.
+        sample: Draws initial weights, one network per generator.
+        data: The real data to test on.
+        objective: What is measured; its inner loss is descended.
+        rule: The update rule.
+        networks: How many networks.
+        seed: Which held-out networks.
+        after: Numbers of updates after which to test; 0 is the untrained network. By default
+            after the last update alone.
+        memory: Bound of bytes for the networks that are side by side.
+        progress: Called after every test of a group of networks, perhaps in another thread.
+
+    Returns:
+        One evaluation of all networks for each entry of ``after``.
+    """
+    steps = steps.to(network.device, network.dtype)
+    total = len(steps.schedule)
+    after = [total] if after is None else after
+    for t in after:
+        if not 0 <= t <= total:
+            raise ConfigError(
+                f"There is no update {t} to test after: the schedule has {total} updates.",
+                f"Choose numbers from 0 to {total}.",
+            )
+    architecture = SideBySide(network, steps.inputs[0], memory)
+
+    def step_loss(weights: Weights, step: Step) -> Tensor:
+        return architecture.losses(weights, step.inputs, step.labels, objective.inner_loss)
+
+    def learn(theta0: Weights, _: range) -> Iterator[Weights]:
+        learner = rule.start(theta0)
+        yield learner.weights
+        for step in steps:
+            learner = rule(step_loss, learner, step)
+            yield learner.weights
+
+    return train_and_test(
+        architecture,
+        sample,
+        learn,
+        data,
+        objective,
+        after=after,
+        networks=networks,
+        seed=seed,
+        memory=memory,
+        each=architecture.bytes_in_training(steps.inputs.shape[1], rule.momentum > 0),
+        progress=progress,
+    )

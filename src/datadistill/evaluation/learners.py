@@ -1,0 +1,117 @@
+"""The networks that distilled data are evaluated on: their own, or another architecture."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from .. import models
+from ..artefact import DistilledData, load
+from ..core.device import resolve_device
+from ..core.initialization import RandomInit
+from ..core.network import Network, Weights
+from ..data import LabelledData, as_data
+from ..errors import ConfigError, DataError, ModelError
+
+HELD_OUT_NETWORKS = 200
+
+
+@dataclass(frozen=True)
+class Learners:
+    """Networks to train on distilled data, and the real data to test them on.
+
+    Attributes:
+        distilled: The distilled data.
+        data: The real data.
+        network: The architecture.
+        networks: How many networks to train.
+        drawn: How weights are drawn where it is not the initialization that was distilled for.
+        note: What is unusual about the networks.
+    """
+
+    distilled: DistilledData
+    data: LabelledData
+    network: Network
+    networks: int
+    drawn: RandomInit | None = None
+    note: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        distilled: DistilledData | str | Path,
+        data: Any,
+        networks: int | None,
+        module: nn.Module | None,
+        architecture: nn.Module | None,
+        device: str,
+    ) -> "Learners":
+        """Puts them together, and refuses what does not fit. See :func:`evaluate`."""
+        if not isinstance(distilled, DistilledData):
+            distilled = load(distilled)
+        data = as_data(data, split="test")
+        if module is not None and architecture is not None:
+            raise ConfigError(
+                "Both module and architecture are given.",
+                "Pass module for the architecture that was distilled for, or another one as "
+                "architecture.",
+            )
+        fixed = distilled.initialization.fixed and architecture is None
+        networks = (1 if fixed else HELD_OUT_NETWORKS) if networks is None else networks
+        if networks < 1 or (fixed and networks > 1):
+            raise ConfigError(
+                f"networks is {networks}.",
+                "A fixed initialization is one network."
+                if fixed
+                else "Set networks to at least 1.",
+            )
+        check_inputs(distilled.inputs.shape[2:], data)
+        if architecture is None:
+            network, drawn, note = distilled.network(module, device), None, ""
+        else:
+            network = _other(architecture, distilled, device)
+            drawn = RandomInit(distilled.header.initialization.scheme)
+            note = _note(models.built_in_name(architecture) or network.name, distilled)
+        distilled.objective.check(network.outputs, data.labels, complete=False)
+        return cls(distilled, data, network, networks, drawn, note)
+
+    def sample(self, generators: Sequence[torch.Generator]) -> Weights:
+        """Draws the initial weights of one network per generator."""
+        if self.drawn:
+            return self.drawn.sample(self.network, generators)
+        return self.distilled.initial_weights(self.network, generators)
+
+
+def check_inputs(wanted: torch.Size, data: LabelledData) -> None:
+    """Refuses real data whose inputs have another shape than the distilled ones."""
+    if data.input_shape != wanted:
+        raise DataError(
+            f"The {data.split} split of {data.name} has inputs of shape "
+            f"{tuple(data.input_shape)}; the distilled data have {tuple(wanted)}.",
+            "Use data of the kind that was distilled, resized to the same shape.",
+        )
+
+
+def _other(architecture: nn.Module, distilled: DistilledData, device: str) -> Network:
+    """Another architecture for the same distilled data."""
+    network = Network(architecture, distilled.inputs[0], device=resolve_device(device))
+    labels = distilled.labels
+    if not labels.is_floating_point():
+        distilled.objective.check(network.outputs, labels.flatten(), complete=False)
+    elif labels[0, 0].numel() != network.outputs.numel():
+        raise ModelError(
+            f"{network.name} has {network.outputs.numel()} output(s) for an input, but the "
+            f"distilled labels have {labels[0, 0].numel()}.",
+            "Make it with as many outputs.",
+        )
+    return network
+
+
+def _note(name: str, distilled: DistilledData) -> str:
+    note = f"{name}, from data distilled for {distilled.header.architecture.name}"
+    if not distilled.initialization.fixed:
+        return note
+    return f"{note}; random {distilled.header.initialization.scheme} weights, not the fixed ones"

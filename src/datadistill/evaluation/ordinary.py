@@ -1,0 +1,159 @@
+"""Ordinary training: the distilled images as a plain data set, in shuffled minibatches."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from ..artefact import DistilledData
+from ..core.distilled import Step
+from ..core.network import Weights
+from ..core.optimizer import adam, adam_init
+from ..core.random import stream
+from ..core.update import GradientDescent, gradient
+from ..errors import ConfigError
+from ..progress import ProgressCallback, silent
+from .held_out import train_and_test
+from .learners import Learners
+from .result import Evaluation
+from .side_by_side import DEFAULT_BYTES, SideBySide
+
+MOMENTUM = 0.9
+BETAS = (0.9, 0.999)
+RATES = {"sgd": 0.01, "adam": 0.001}
+"""Learning rates that are usual for each optimizer."""
+
+OptimizerName = Literal["sgd", "adam"]
+OwnLoss = Callable[[Weights, Step], Tensor]
+
+
+@dataclass(frozen=True)
+class OrdinaryTraining:
+    """How a network is trained where nothing of the schedule is kept.
+
+    Attributes:
+        optimizer: ``sgd`` with momentum 0.9, or ``adam``.
+        lr: Learning rate; 0.01 for sgd and 0.001 for adam by default.
+        epochs: Passes over the distilled images, each in a new order.
+        batch_size: Images of a minibatch.
+    """
+
+    optimizer: OptimizerName = "sgd"
+    lr: float | None = None
+    epochs: int = 30
+    batch_size: int = 10
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in RATES:
+            raise ConfigError(
+                f"There is no optimizer {self.optimizer!r} for ordinary training.",
+                f"Choose one of: {', '.join(RATES)}.",
+            )
+        if not 0 < self.rate < math.inf:
+            raise ConfigError(f"lr is {self.lr}.", "Set it to a positive number.")
+        for name in ("epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}.", "Set it to at least 1.")
+
+    @property
+    def rate(self) -> float:
+        """The learning rate."""
+        return RATES[self.optimizer] if self.lr is None else self.lr
+
+    def __str__(self) -> str:
+        return (
+            f"ordinary training: {self.optimizer}, lr {self.rate:g}, {self.epochs} epochs, "
+            f"minibatches of {self.batch_size}"
+        )
+
+    def minibatches(self, seed: int, number: int, examples: int) -> Iterator[Tensor]:
+        """The indices of every minibatch that network ``number`` sees."""
+        for epoch in range(self.epochs):
+            order = stream(seed, "ordinary training", number, epoch)
+            yield from torch.randperm(examples, generator=order).split(self.batch_size)
+
+    def learn(self, loss: OwnLoss, theta0: Weights, batches: Iterator[Step]) -> Iterator[Weights]:
+        """θ₀, θ₁, … of J networks, each on minibatches of its own."""
+        if self.optimizer == "sgd":
+            rule = GradientDescent(MOMENTUM)
+            learner = rule.start(theta0)
+            yield learner.weights
+            for batch in batches:
+                learner = rule(loss, learner, batch)
+                yield learner.weights
+        else:
+            weights, state = theta0, adam_init(theta0)
+            yield weights
+            for batch in batches:
+                direction = gradient(lambda w, b=batch: loss(w, b).sum(), weights)
+                weights, state = adam(weights, direction, state, self.rate, BETAS)
+                yield weights
+
+
+def evaluate_ordinary(
+    distilled: DistilledData | str | Path,
+    data: Any,
+    training: OrdinaryTraining | None = None,
+    *,
+    networks: int | None = None,
+    module: nn.Module | None = None,
+    architecture: nn.Module | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    memory: int = DEFAULT_BYTES,
+    progress: ProgressCallback = silent,
+) -> Evaluation:
+    """Trains networks on distilled images as on any data set, and tests them on real data.
+
+    Neither the order of the steps nor their learning rates are used: what distilled images are
+    worth outside the schedule they were made for.
+
+    Args:
+        distilled: Distilled data, or the path of an artefact.
+        data: The real data to test on.
+        training: The optimizer, its learning rate, epochs and minibatches.
+        networks: How many networks, as for :func:`evaluate`: the same ones.
+        module: The network, where it is not built in.
+        architecture: Another network than the one that was distilled for.
+        seed: Which held-out networks, and which orders of the images.
+        device: Where to compute.
+        memory: Bound of bytes for the networks that are trained side by side.
+        progress: Called after every group of networks.
+    """
+    training = training or OrdinaryTraining()
+    learners = Learners.of(distilled, data, networks, module, architecture, device)
+    network, objective = learners.network, learners.distilled.objective
+    steps = learners.distilled.steps.to(network.device, network.dtype)
+    inputs, labels = steps.inputs.flatten(0, 1), steps.labels.flatten(0, 1)
+    rate = torch.tensor(training.rate, dtype=network.dtype, device=network.device)
+    side_by_side = SideBySide(network, inputs, memory)
+
+    def own_loss(weights: Weights, batch: Step) -> Tensor:
+        return side_by_side.own_losses(weights, batch.inputs, batch.labels, objective.inner_loss)
+
+    def learn(theta0: Weights, numbers: range) -> Iterator[Weights]:
+        orders = [training.minibatches(seed, number, len(inputs)) for number in numbers]
+        chosen = (torch.stack(each).to(network.device) for each in zip(*orders, strict=True))
+        batches = (Step(inputs[indices], labels[indices], rate) for indices in chosen)
+        return training.learn(own_loss, theta0, batches)
+
+    updates = training.epochs * math.ceil(len(inputs) / training.batch_size)
+    found = train_and_test(
+        side_by_side,
+        learners.sample,
+        learn,
+        learners.data,
+        objective,
+        after=[updates],
+        networks=learners.networks,
+        seed=seed,
+        memory=memory,
+        each=side_by_side.bytes_in_training(min(training.batch_size, len(inputs)), momentum=True),
+        progress=progress,
+    )[0]
+    notes = [str(training), *([learners.note] if learners.note else [])]
+    return replace(found, note="; ".join(notes))

@@ -1,0 +1,114 @@
+"""What an evaluation finds: figures of each network, their mean and deviation."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..artefact import Claim
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    """How well networks do on the examples of one class.
+
+    Attributes:
+        name: What the class is called; its number if it has no name.
+        examples: How many examples it has.
+        values: The metric of each network over these examples.
+    """
+
+    name: str
+    examples: int
+    values: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Mean of the metric over networks."""
+        return _mean(self.values)
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the metric over networks; 0 for one."""
+        return _std(self.values)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How well networks do on real data.
+
+    Attributes:
+        values: The metric of each network: its accuracy, or mean squared error.
+        losses: The mean loss of each network.
+        metric: What ``values`` measures.
+        data: What the data set is called.
+        split: Which part of it was used.
+        examples: How many examples that were.
+        seed: Which networks of a random initialization these are.
+        by_class: The metric on the examples of each class; empty for regression.
+        updates: After how many updates the networks were tested, where it is known.
+        note: What is unusual about the networks, e.g. another architecture than the one that
+            was distilled for.
+    """
+
+    values: tuple[float, ...]
+    losses: tuple[float, ...]
+    metric: str
+    data: str
+    split: str
+    examples: int
+    seed: int
+    by_class: tuple[ClassScore, ...] = ()
+    updates: int | None = None
+    note: str = ""
+
+    @property
+    def mean(self) -> float:
+        """Mean of the metric over networks."""
+        return _mean(self.values)
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the metric over networks; 0 for one."""
+        return _std(self.values)
+
+    @property
+    def loss(self) -> float:
+        """Mean loss over networks."""
+        return _mean(self.losses)
+
+    @property
+    def loss_std(self) -> float:
+        """Standard deviation of the loss over networks; 0 for one."""
+        return _std(self.losses)
+
+    def claim(self) -> Claim:
+        """The figure as an artefact states it."""
+        return Claim(**self._figures())
+
+    def __str__(self) -> str:
+        # Not claim(), which refuses the figures of networks that diverged.
+        claim = Claim.model_construct(**self._figures())
+        return f"{claim} ({self.note})" if self.note else str(claim)
+
+    def _figures(self) -> dict[str, Any]:
+        return {
+            "metric": self.metric,
+            "mean": self.mean,
+            "std": self.std,
+            "networks": len(self.values),
+            "data": self.data,
+            "split": self.split,
+            "examples": self.examples,
+            "seed": self.seed,
+        }
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _std(values: Sequence[float]) -> float:
+    mean = _mean(values)
+    square = sum((value - mean) ** 2 for value in values)
+    return math.sqrt(square / max(len(values) - 1, 1))

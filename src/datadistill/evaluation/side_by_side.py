@@ -1,0 +1,106 @@
+"""J networks of one architecture at once: how they are computed, and what memory they need."""
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
+
+from ..core.network import Loss, Network, Weights
+from .stacked import stacked
+
+DEFAULT_BYTES = 2**30
+LAYER_BYTES = 2**23  # of a layer's result in testing: larger ones leave the processor's cache
+LAYERS_AT_ONCE = 4  # results of that size that exist at the same time, with room for scores
+ALONE_BYTES = 2**28  # of all layers' results where networks are tested one by one
+
+
+class SideBySide:
+    """J networks of one architecture at once, in the fastest way that is known for them.
+
+    Args:
+        network: The architecture.
+        example: A few inputs.
+        memory: Bound of bytes for all that is computed.
+    """
+
+    def __init__(self, network: Network, example: Tensor, memory: int = DEFAULT_BYTES) -> None:
+        self.network = network
+        self._layer_bytes = min(LAYER_BYTES, memory // (2 * LAYERS_AT_ONCE))
+        self.example = example.to(network.device, network.dtype)
+        self._stacked = stacked(network, example)
+
+    @property
+    def threads(self) -> int:
+        """How many groups of networks may be computed at the same time."""
+        # A Network lends its module the weights for each pass, so it serves one thread.
+        on_cpu = self.network.device.type == "cpu"
+        return torch.get_num_threads() if self._stacked and on_cpu else 1
+
+    def losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
+        """Returns ℓ(x, θ_j) for each of J networks, shape (J,)."""
+        return (self._stacked or self.network).losses(weights, inputs, labels, loss)
+
+    def own_losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
+        """Returns ℓ(x_j, θ_j), each network on inputs (J, N, …) and labels of its own."""
+        if self._stacked:
+            return self._stacked.own_losses(weights, inputs, labels, loss)
+        return torch.cat(
+            [
+                self.network.losses(_one(weights, j), inputs[j], labels[j], loss)
+                for j in range(len(inputs))
+            ]
+        )
+
+    def outputs(self, weights: Weights, inputs: Tensor) -> Tensor:
+        """Returns the outputs (J, N, …) for the same N inputs, keeping no graph.
+
+        Inputs that one layer cannot hold at once are taken in parts, but only where no layer
+        mixes examples.
+        """
+        networks = len(next(iter(weights.values())))
+        with torch.no_grad():
+            if self._stacked is None:
+                each = [self.network(_one(weights, j), inputs) for j in range(networks)]
+                return torch.cat(each)
+            size = self._stacked.widest * networks * self.network.dtype.itemsize
+            parts = inputs.split(max(1, self._layer_bytes // size))
+            return torch.cat([self._stacked(weights, part) for part in parts], dim=1)
+
+    def test_batch(self, most: int) -> int:
+        """How many test inputs to pass to :meth:`outputs`: at most so many.
+
+        It does not depend on the number of networks: batch normalisation would show it.
+        """
+        if self._stacked:
+            return most
+        return max(1, min(most, ALONE_BYTES // max(self._kept(self.example[:1]), 1)))
+
+    def bytes_in_training(self, images: int, momentum: bool = False) -> int:
+        """Estimates what one network needs while it is trained on so many images."""
+        weights = sum(w.numel() * w.element_size() for w in self.network.weights.values())
+        # θ_t, θ_{t+1}, the gradient and what they are made of; activations and their gradients.
+        return (7 if momentum else 5) * weights + 2 * images * self._kept(self.example[:1])
+
+    def bytes_in_testing(self) -> int:
+        """Estimates what testing needs, however many networks there are."""
+        return LAYERS_AT_ONCE * self._layer_bytes if self._stacked else ALONE_BYTES
+
+    def _kept(self, inputs: Tensor) -> int:
+        """Bytes that the graph of one network's forward pass keeps for some inputs."""
+        seen: dict[int, int] = {}
+
+        def pack(tensor: Tensor) -> Tensor:
+            storage = tensor.untyped_storage()
+            seen[storage.data_ptr()] = storage.nbytes()
+            return tensor
+
+        leaves = {n: w.clone().requires_grad_() for n, w in self.network.weights.items()}
+        with torch.enable_grad(), saved_tensors_hooks(pack, lambda tensor: tensor):
+            weights = {name: w[None] for name, w in leaves.items()}
+            outputs = self.network(weights, inputs.clone())  # a part would count as the whole
+        of_weights = {w.untyped_storage().data_ptr() for w in leaves.values()}
+        del outputs
+        return sum(size for pointer, size in seen.items() if pointer not in of_weights)
+
+
+def _one(weights: Weights, j: int) -> Weights:
+    return {name: w[j : j + 1] for name, w in weights.items()}

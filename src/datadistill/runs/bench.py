@@ -1,0 +1,333 @@
+"""The measurements of the baseline table, each kept as soon as it is there."""
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from ..artefact import DistilledData
+from ..artefact.architecture import weights_hash
+from ..baselines import neighbour_accuracy, optimised_real
+from ..baselines.nearest_neighbours import CHOICES, Norm
+from ..core.distilled import Steps
+from ..core.initialization import networks_for
+from ..core.network import Network
+from ..data import LabelledData
+from ..evaluation import curve, test_networks, train_on_all
+from ..evaluation.result import Evaluation
+from ..evaluation.search import (
+    LEARNING_RATES,
+    Choice,
+    Rate,
+    Score,
+    best,
+    epochs_for,
+    scheduled,
+    search,
+)
+from ..progress import Progress, ProgressCallback, silent
+from .parts import Parts, Unit
+
+FIGURES = TypeAdapter(list[Unit])
+SCORES = TypeAdapter(list[tuple[Unit, Annotated[int, Field(ge=0)]]])
+RATES: tuple[Rate, ...] = ("learned", *LEARNING_RATES)
+CHOOSING_SEED = 1  # added to the seed of the reported networks
+
+Select = Literal["train", "test"]
+"""What chooses learning rates and epochs: held-out training data, or as in the paper the test."""
+
+Images = Callable[[str, int], Steps]
+"""The images of a baseline, by its name and the number of the set."""
+
+Values = tuple[tuple[float, ...], ...]
+"""The accuracy of every network, for every set of images."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many sets and networks the figures are counted over, and how many choose.
+
+    Attributes:
+        sets: Sets of random real images, and runs of k-means.
+        drawn: Sets of which the optimised ones are picked.
+        kept: How many are picked.
+        picking_networks: Networks that pick them.
+        choosing_sets: Sets on which learning rate and epochs are chosen.
+        choosing_networks: Networks that choose them.
+        examples: Real examples to choose and pick on.
+        full_networks: Networks that are trained on all real data.
+    """
+
+    sets: int = 10
+    drawn: int = 50
+    kept: int = 10
+    picking_networks: int = 20
+    choosing_sets: int = 4
+    choosing_networks: int = 20
+    examples: int = 1024
+    full_networks: int = 3
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Everything that the rows of the table are measured with.
+
+    Attributes:
+        distilled: The distilled data.
+        network: Their network.
+        images: The images of a baseline, by its name and the number of the set.
+        train: All real training data.
+        test: Real test data.
+        choosing: What learning rates, epochs, norms and K are chosen on.
+        picking: Held-out training data on which optimised real images are picked.
+        select: Which data ``choosing`` are.
+        networks: Held-out networks for each figure.
+        seed: Which; others choose.
+        counts: How many sets and networks.
+        memory: Bound of bytes for networks that are trained side by side.
+        parts: Where finished parts are kept.
+        progress: Called often.
+    """
+
+    distilled: DistilledData
+    network: Network
+    images: Images
+    train: LabelledData
+    test: LabelledData
+    choosing: LabelledData
+    picking: LabelledData
+    select: Select
+    networks: int
+    seed: int
+    counts: Counts
+    memory: int
+    parts: Parts
+    progress: ProgressCallback
+
+    def distilled_data(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The figures of the distilled data: networks before, and after training on them."""
+        steps = self.distilled.steps
+        after = (0, len(steps.schedule))
+
+        def compute() -> list[float]:
+            shown = self._shown("distilled", 0, 1, self.networks)
+            untrained, trained = self._curve(
+                steps, self.test, self.networks, self.seed, after, shown
+            )
+            return [*untrained.values, *trained.values]
+
+        tensors = {"inputs": steps.inputs, "labels": steps.labels, "rates": steps.learning_rates}
+        key = {"what": "distilled", "data": weights_hash(tensors), **self._reported}
+        both = self.parts.get(key, compute, FIGURES, 2 * self.networks)
+        return tuple(both[: self.networks]), tuple(both[self.networks :])
+
+    def random_real(self) -> tuple[Values, str]:
+        """Figures of random real images, and the learning rate and epochs chosen."""
+        choice = self._choose("random real")
+        return self._figures("random real", range(self.counts.sets), choice), _text(choice)
+
+    def optimised_real(self) -> tuple[Values, str]:
+        """The same of the best of many random sets, picked at the rate chosen for those."""
+        counts, choice = self.counts, self._choose("random real", stage="optimised real")
+
+        def score(number: int) -> float:
+            key = {
+                "what": "pick",
+                "set": number,
+                "choice": list(choice),
+                **self._learned(choice.rate),
+                "networks": self._few(counts.picking_networks),
+                "examples": len(self.picking),
+                "seed": self.seed + CHOOSING_SEED,
+            }
+            found = self.parts.get(key, lambda: self._pick(number, choice), FIGURES, 1)[0]
+            self.progress(Progress("optimised real: picking", number + 1, counts.drawn))
+            return found
+
+        numbers = optimised_real(score, drawn=counts.drawn, kept=counts.kept)
+        return self._figures("random real", numbers, choice, "optimised real"), _text(choice)
+
+    def k_means(self) -> tuple[Values, str]:
+        """The same of centroids."""
+        choice = self._choose("k-means")
+        return self._figures("k-means", range(self.counts.sets), choice), _text(choice)
+
+    def average_real(self) -> tuple[Values, str]:
+        """The same of class means."""
+        choice = self._choose("average real", sets=1)
+        return self._figures("average real", [0], choice), _text(choice)
+
+    def neighbours(self, baseline: str) -> tuple[Values, str]:
+        """Accuracies of K-NN classification, one for each set, and the norm and K chosen."""
+        name, sets = f"K-NN {baseline}", range(self.counts.sets)
+
+        def accuracy(data: LabelledData, number: int, norm: Norm, k: int) -> list[float]:
+            steps = self.images(baseline, number)
+            return [neighbour_accuracy(steps, data, norm=norm, neighbours=k)]
+
+        scores: dict[tuple[Norm, int], list[Score]] = {choice: [] for choice in CHOICES}
+        for number in sets:
+            for norm, k in CHOICES:
+                key = {"what": name, "set": number, "norm": norm, "k": k, **self._selected}
+                compute = functools.partial(accuracy, self.choosing, number, norm, k)
+                scores[norm, k] += [Score(self.parts.get(key, compute, FIGURES, 1)[0])]
+            self.progress(Progress(f"{name}: choosing", number + 1, len(sets)))
+        norm, k = best(scores)
+        values: list[tuple[float, ...]] = []
+        for number in sets:
+            key = {"what": name, "set": number, "norm": norm, "k": k}
+            compute = functools.partial(accuracy, self.test, number, norm, k)
+            values.append(tuple(self.parts.get(key, compute, FIGURES, 1)))
+            self.progress(Progress(name, number + 1, len(sets)))
+        return tuple(values), f"{norm}, K = {k}"
+
+    def all_real(self) -> tuple[Values, str]:
+        """Figures of networks trained on the whole training set, and for how many epochs."""
+        count = self._few(self.counts.full_networks)
+        epochs = min(max(300_000 // len(self.train), 5), 30)
+        objective = self.distilled.objective
+
+        def compute(number: int) -> list[float]:
+            shown = self._shown("all real", number, count, epochs)
+            generators = networks_for(self.seed, "held-out network", [number])
+            theta0 = self.distilled.initial_weights(self.network, generators)
+            weights = train_on_all(
+                self.network, theta0, self.train, objective, epochs=epochs, progress=shown
+            )
+            return list(test_networks(self.network, weights, self.test, objective).values)
+
+        values: list[float] = []
+        for number in range(count):
+            key = {"what": "all real", "network": number, "epochs": epochs, "seed": self.seed}
+            values += self.parts.get(key, functools.partial(compute, number), FIGURES, 1)
+            self.progress(Progress("all real", (number + 1) * epochs, count * epochs))
+        return (tuple(values),), f"Adam, {epochs} epochs"
+
+    @property
+    def _reported(self) -> dict[str, int]:
+        return {"networks": self.networks, "seed": self.seed}
+
+    @property
+    def _selected(self) -> dict[str, object]:
+        return {"select": self.select, "examples": len(self.choosing)}
+
+    def _learned(self, rate: Rate) -> dict[str, object]:
+        """The learned learning rates, where a figure depends on them."""
+        return {"learned": self.distilled.learning_rates.tolist()} if rate == "learned" else {}
+
+    def _choose(self, baseline: str, sets: int | None = None, stage: str | None = None) -> Choice:
+        """The learning rate and epochs with which a baseline is best on the choosing data."""
+        few = self.counts.sets if self.distilled.initialization.fixed else self.counts.choosing_sets
+
+        def shown(done: Progress) -> None:
+            self.progress(replace(done, stage=f"{stage or baseline}: choosing"))
+
+        measure = functools.partial(self._trial, baseline)
+        return search(measure, sets=sets or few, rates=RATES, progress=shown)
+
+    def _trial(self, baseline: str, number: int, rate: Rate) -> dict[int, Score]:
+        """How good networks are after each number of epochs on a set, with a rate."""
+        networks, seed = self._few(self.counts.choosing_networks), self.seed + CHOOSING_SEED
+        all_epochs = epochs_for(rate, self.distilled.learning_rates)
+
+        def compute() -> list[tuple[float, int]]:
+            steps = self._scheduled(baseline, number, Choice(rate, max(all_epochs)))
+            after = [epochs * len(steps.inputs) for epochs in all_epochs]
+            results = self._curve(steps, self.choosing, networks, seed, after)
+            scores = [Score.of(result) for result in results]
+            return [(score.mean, score.diverged) for score in scores]
+
+        key = {
+            "what": "trial",
+            "baseline": baseline,
+            "set": number,
+            "rate": rate,
+            **self._learned(rate),
+            "epochs": all_epochs,
+            "networks": networks,
+            "seed": seed,
+            **self._selected,
+        }
+        scores = self.parts.get(key, compute, SCORES, len(all_epochs))
+        return {e: Score(*score) for e, score in zip(all_epochs, scores, strict=True)}
+
+    def _pick(self, number: int, choice: Choice) -> list[float]:
+        """The accuracy on training data by which a set of random real images is picked."""
+        steps = self._scheduled("random real", number, choice)
+        networks = self._few(self.counts.picking_networks)
+        (result,) = self._curve(steps, self.picking, networks, self.seed + CHOOSING_SEED)
+        return [result.mean]
+
+    def _figures(
+        self, baseline: str, numbers: Sequence[int], choice: Choice, name: str | None = None
+    ) -> Values:
+        """The accuracy on the test data of every network, for some sets of a baseline."""
+        stage, total = name or baseline, len(numbers) * self.networks
+
+        def compute(done: int, number: int) -> list[float]:
+            steps = self._scheduled(baseline, number, choice)
+            shown = self._shown(stage, done, len(numbers), self.networks)
+            return list(
+                self._curve(steps, self.test, self.networks, self.seed, None, shown)[0].values
+            )
+
+        values: list[tuple[float, ...]] = []
+        for done, number in enumerate(numbers):
+            key = {
+                "what": "figure",
+                "baseline": baseline,
+                "set": number,
+                "choice": list(choice),
+                **self._learned(choice.rate),
+                **self._reported,
+            }
+            make = functools.partial(compute, done, number)
+            values.append(tuple(self.parts.get(key, make, FIGURES, self.networks)))
+            self.progress(Progress(stage, (done + 1) * self.networks, total))
+        return tuple(values)
+
+    def _scheduled(self, baseline: str, number: int, choice: Choice) -> Steps:
+        return scheduled(self.images(baseline, number), choice, self.distilled.learning_rates)
+
+    def _curve(
+        self,
+        steps: Steps,
+        data: LabelledData,
+        networks: int,
+        seed: int,
+        after: Sequence[int] | None = None,
+        progress: ProgressCallback = silent,
+    ) -> list[Evaluation]:
+        return curve(
+            steps,
+            self.network,
+            functools.partial(self.distilled.initial_weights, self.network),
+            data,
+            self.distilled.objective,
+            rule=self.distilled.rule,
+            networks=networks,
+            seed=seed,
+            after=after,
+            memory=self.memory,
+            progress=progress,
+        )
+
+    def _few(self, networks: int) -> int:
+        """How many networks choose or refer; one for a fixed initialization."""
+        return 1 if self.distilled.initialization.fixed else networks
+
+    def _shown(self, stage: str, done: int, sets: int, units: int) -> ProgressCallback:
+        """Turns the progress of one set into that of all sets of a row, in units of each."""
+
+        def show(inner: Progress) -> None:
+            finished = done * units + units * inner.done // inner.total
+            self.progress(Progress(stage, finished, sets * units, inner.values))
+
+        return show
+
+
+def _text(choice: Choice) -> str:
+    rate = choice.rate if choice.rate == "learned" else f"lr {choice.rate:g}"
+    return f"{rate}, {choice.epochs} epoch{'s' if choice.epochs > 1 else ''}"

@@ -1,0 +1,109 @@
+"""Finished parts of long evaluations, kept in ``results.json`` as soon as they are there."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from ..errors import RunError
+from ..files import write_atomically
+
+LIMIT = 2**26  # bytes
+SECTION = "baselines"
+PARTS = "parts"
+
+Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What is known already, by everything that determines it.
+
+    Attributes:
+        path: The ``results.json`` in which parts are kept; None keeps them in memory only.
+        context: What all parts depend on, e.g. hashes of the data.
+        known: The parts, by the hash of what determines each.
+    """
+
+    path: Path | None
+    context: Mapping[str, object]
+    known: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @classmethod
+    def read(cls, path: Path | None, context: Mapping[str, object]) -> "Parts":
+        """Reads the parts of earlier calls; what is not sound is computed again."""
+        section = read_results(path).get(SECTION) if path else None
+        known = section.get(PARTS) if isinstance(section, dict) else None
+        return cls(path, context, dict(known) if isinstance(known, dict) else {})
+
+    def get(
+        self,
+        key: Mapping[str, object],
+        compute: Callable[[], T],
+        shape: TypeAdapter[T],
+        count: int | None = None,
+    ) -> T:
+        """Returns a part: the kept one, or else what ``compute`` gives, which is then kept.
+
+        Args:
+            key: What determines the part, beside the context. Must be JSON.
+            compute: Makes the part.
+            shape: What a sound part looks like; any other is computed again.
+            count: How many entries a part that is a list has.
+        """
+        digest = _digest({"context": self.context, "part": key})
+        kept = self.known.get(digest)
+        if isinstance(kept, dict) and "value" in kept:
+            try:
+                value = shape.validate_json(json.dumps(kept["value"]), strict=True)
+                if count is None or (isinstance(value, list | tuple) and len(value) == count):
+                    return value
+            except (ValidationError, ValueError, RecursionError):
+                pass
+        value = compute()
+        self.known[digest] = {"part": key, "value": json.loads(shape.dump_json(value))}
+        self.write({PARTS: self.known})
+        return value
+
+    def write(self, section: Mapping[str, object]) -> None:
+        """Puts something into our section of the file; all other content stays."""
+        if self.path is None:
+            return
+        content = read_results(self.path)
+        own = content.get(SECTION)
+        content[SECTION] = {**(own if isinstance(own, dict) else {}), **section}
+        write_atomically(self.path, (json.dumps(content) + "\n").encode())
+
+
+def read_results(path: Path) -> dict[str, Any]:
+    """Reads a ``results.json``; empty if there is none, an error if it is damaged."""
+    try:
+        if path.stat().st_size > LIMIT:
+            raise _damaged(path, f"it is larger than {LIMIT} bytes")
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise _damaged(path, error.strerror or str(error)) from error
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, "it is not JSON") from error
+    if not isinstance(content, dict):
+        raise _damaged(path, "it holds no JSON object")
+    return content
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _damaged(path: Path, how: str) -> RunError:
+    return RunError(
+        f"{path} cannot be read: {how}.",
+        "Remove it; the figures that it held will be computed again.",
+    )
