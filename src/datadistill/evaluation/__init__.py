@@ -5,7 +5,7 @@ from .evaluate import evaluate, learning_curve
 from .ordinary import OrdinaryTraining, evaluate_ordinary
 from .reference import train_on_all
 from .result import ClassScore, Evaluation
-from .search import LEARNING_RATES, metric_of, search, with_rate
+from .search import LEARNING_RATES, search, with_rate
 from .side_by_side import DEFAULT_BYTES
 from .testing import test_networks
 from .verify import ClaimError, Verification, claim_of, claimed_split, verify
@@ -24,7 +24,6 @@ __all__ = [
     "evaluate",
     "evaluate_ordinary",
     "learning_curve",
-    "metric_of",
     "search",
     "test_networks",
     "train_on_all",

@@ -8,13 +8,8 @@ from typing import Literal, NamedTuple, TypeVar
 from torch import Tensor
 
 from ..core.distilled import Steps
-from ..core.network import Network, Weights
-from ..core.objective import Objective
-from ..core.update import GradientDescent, train, update_of
-from ..data import LabelledData
 from ..progress import Progress, ProgressCallback, silent
 from .result import Evaluation
-from .testing import test_networks
 
 Rate = float | Literal["learned"]
 """One learning rate for all updates, or those that were learned with the distilled data."""
@@ -73,22 +68,6 @@ def epochs_for(rate: Rate, learned: Tensor | None = None) -> tuple[int, ...]:
     if rate != "learned":
         return EPOCHS
     return tuple(epochs for epochs in EPOCHS if learned is not None and epochs <= len(learned))
-
-
-def metric_of(
-    sets: Sequence[Steps],
-    network: Network,
-    theta0: Weights,
-    data: LabelledData,
-    objective: Objective,
-) -> list[float]:
-    """Trains the networks on each set of steps; returns the mean metric of each set."""
-    rule = GradientDescent()
-    update = update_of(network, objective.inner_loss, rule)
-    return [
-        test_networks(network, weights, data, objective).mean
-        for weights in (train(update, rule.start(theta0), steps).weights for steps in sets)
-    ]
 
 
 def search(
