@@ -19,7 +19,14 @@ from .core.initialization import FixedInit, RandomInit
 from .core.objective import Classification, Regression
 from .data import LabelledData
 from .errors import DataDistillError
-from .evaluation import Evaluation, evaluate
+from .evaluation import (
+    Evaluation,
+    OrdinaryTraining,
+    evaluate,
+    evaluate_ordinary,
+    learning_curve,
+    verify,
+)
 from .progress import Progress
 from .runs import RunConfig, distill, resume
 from .version import __version__
@@ -34,6 +41,7 @@ __all__ = [
     "Evaluation",
     "FixedInit",
     "LabelledData",
+    "OrdinaryTraining",
     "Progress",
     "RandomInit",
     "Regression",
@@ -44,7 +52,10 @@ __all__ = [
     "data",
     "distill",
     "evaluate",
+    "evaluate_ordinary",
+    "learning_curve",
     "load",
     "models",
     "resume",
+    "verify",
 ]

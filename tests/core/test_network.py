@@ -36,6 +36,34 @@ def test_outputs_side_by_side_are_those_of_plain_modules(name: str) -> None:
         torch.testing.assert_close(outputs[j], module(EXAMPLE))
 
 
+class RegisteredTwice(nn.Module):
+    """A layer under two names, as ``self.first`` and inside a ``Sequential``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(36, 5)
+        self.layers = nn.Sequential(nn.Flatten(), self.first, nn.Tanh(), nn.Linear(5, 3))
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.layers(images)
+
+
+def test_a_layer_that_is_registered_twice_is_one_layer_and_stays_whole() -> None:
+    network = Network(RegisteredTwice(), EXAMPLE)
+    assert list(network.weights) == [
+        "first.weight",
+        "first.bias",
+        "layers.3.weight",
+        "layers.3.bias",
+    ]
+    weights = stacked(network, 3)
+    outputs = network(weights, EXAMPLE)
+    assert network.side_by_side
+    for j in range(3):
+        module = network.module({n: w[j] for n, w in weights.items()})
+        torch.testing.assert_close(outputs[j], module(EXAMPLE))
+
+
 def test_a_shared_weight_is_one_weight_and_stays_shared() -> None:
     network = Network(SharedWeights(3), EXAMPLE)
     assert "first.weight" in network.weights

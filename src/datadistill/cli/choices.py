@@ -32,7 +32,7 @@ class ModelChoice(Common):
     """A network of the user's own for an artefact."""
 
     model: str | None = None
-    """The network, where it is not built in: package.module:Class or file.py:Class."""
+    """Your own network: package.module:Class or file.py:Class."""
     model_args: tuple[str, ...] = ()
     """Arguments of its constructor, e.g. --model-args width=64 bias=false."""
 

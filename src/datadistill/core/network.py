@@ -55,6 +55,7 @@ class Network:
         self.name = type(module).__name__
         self._module = _pure_copy(module, self.name).to(device=device, dtype=dtype)
         self._recurrent = any(isinstance(layer, nn.RNNBase) for layer in module.modules())
+        self._aliases = _aliases(self._module)
         named = dict(self._module.named_parameters())
         self.weights: Weights = {n: p.detach() for n, p in named.items() if p.requires_grad}
         self.constants: Weights = {
@@ -100,8 +101,10 @@ class Network:
         return self._apply({**self.constants, **weights}, inputs)
 
     def _apply(self, given: Weights, inputs: Tensor) -> Tensor:
+        for alias, name in self._aliases.items():
+            given[alias] = given[name]
         with twice_differentiable(recurrent=self._recurrent):
-            return functional_call(self._module, given, (inputs,))
+            return functional_call(self._module, given, (inputs,), tie_weights=False)
 
     def _for_each(self, one: Callable[[Weights], Tensor], weights: Weights) -> Tensor:
         networks = len(next(iter(weights.values())))
@@ -258,3 +261,24 @@ def _random_state(device: torch.device) -> Tensor:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def _aliases(module: nn.Module) -> dict[str, str]:
+    """Names of shared parameters and buffers → the name that stands for them.
+
+    A layer that is registered twice needs none: it is one place. ``functional_call`` would swap
+    it twice, and put a swapped tensor back.
+    """
+    places: set[tuple[int, str]] = set()
+    first: dict[int, str] = {}
+    aliases: dict[str, str] = {}
+    for prefix, layer in module.named_modules(remove_duplicate=False):
+        own = [*layer.named_parameters("", False, False), *layer.named_buffers("", False, False)]
+        for attribute, tensor in own:
+            name = f"{prefix}.{attribute}" if prefix else attribute
+            if (id(layer), attribute) in places:
+                continue
+            places.add((id(layer), attribute))
+            if first.setdefault(id(tensor), name) != name:
+                aliases[name] = first[id(tensor)]
+    return aliases
