@@ -70,21 +70,21 @@ def test_what_is_no_run_is_told(
 def test_an_own_network_is_resumed_only_if_it_is_named_again(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (here / "mine.py").write_text(
+    (here / "resumed_net.py").write_text(
         "import torch.nn as nn\n\n\nclass Mine(nn.Sequential):\n"
         "    def __init__(self):\n        super().__init__(nn.Flatten(), nn.Linear(784, 10))\n"
     )
-    words = ["--model", "mine.py:Mine", "--iterations", "2", "--initialization", "fixed"]
+    words = ["--model", "resumed_net.py:Mine", "--iterations", "2", "--initialization", "fixed"]
     assert main(["distill", *words, "--run", "r"]) == 0
     capsys.readouterr()
     assert main(["resume", "r", "--iterations", "3"]) == 2
-    assert "say so yourself: --model mine.py:Mine" in capsys.readouterr().err
+    assert "say so yourself: --model resumed_net.py:Mine" in capsys.readouterr().err
     assert main(["distill", "r/config.yaml", "--run", "again"]) == 2
-    assert "say so yourself: --model mine.py:Mine" in capsys.readouterr().err
-    assert main(["distill", "r/config.yaml", "--model", "mine.py:Mine", "--run", "again"]) == 0
+    assert "say so yourself: --model resumed_net.py:Mine" in capsys.readouterr().err
+    assert main(["distill", "r/config.yaml", "--model", "resumed_net.py:Mine", "--run", "again"]) == 0
     first, second = (here / run / "distilled.safetensors" for run in ("r", "again"))
     assert first.read_bytes() == second.read_bytes()
-    assert main(["resume", "r", "--iterations", "3", "--model", "mine.py:Mine"]) == 0
+    assert main(["resume", "r", "--iterations", "3", "--model", "resumed_net.py:Mine"]) == 0
 
 
 def test_a_run_of_an_own_data_folder_is_resumed_from_anywhere(

@@ -95,7 +95,7 @@ def test_a_time_budget_plans_the_outer_steps_and_scales_the_schedule(tmp_path: P
     assert planned
     steps = int(planned[1].replace(",", ""))
     assert config.iterations <= steps < 1_000_000
-    assert config.decay_every == max(1, round(steps / 10))
+    assert config.decay_every == max(1, round(100_000 * (steps / 1_000_000)))
     assert len(read_metrics(tmp_path / "run" / "metrics.jsonl")) == config.iterations
     made = dd.load(tmp_path / "run" / "distilled.safetensors")
     assert made.header.configuration["outer_step"] == config.iterations

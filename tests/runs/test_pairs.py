@@ -129,5 +129,5 @@ def test_an_own_folder_and_an_own_network_from_the_command_line(
     own = ["--model", "mine.py:Mine", "--model-args", "hidden=5", f"classes={classes}"]
     quick = ["--iterations", "2", "--validation", "0", "--initialization", "fixed"]
     assert main(["distill", "--data", "photos", "--size", "16", *own, *quick]) == 0
-    assert main(["evaluate", "photos-mine-fixed.safetensors", "--data", "photos", *own]) == 0
+    assert main(["evaluate", "runs/photos-mine-fixed", "--data", "photos", *own]) == 0
     assert "% on photos test" in capsys.readouterr().out
