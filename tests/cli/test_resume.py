@@ -81,7 +81,9 @@ def test_an_own_network_is_resumed_only_if_it_is_named_again(
     assert "say so yourself: --model resumed_net.py:Mine" in capsys.readouterr().err
     assert main(["distill", "r/config.yaml", "--run", "again"]) == 2
     assert "say so yourself: --model resumed_net.py:Mine" in capsys.readouterr().err
-    assert main(["distill", "r/config.yaml", "--model", "resumed_net.py:Mine", "--run", "again"]) == 0
+    assert (
+        main(["distill", "r/config.yaml", "--model", "resumed_net.py:Mine", "--run", "again"]) == 0
+    )
     first, second = (here / run / "distilled.safetensors" for run in ("r", "again"))
     assert first.read_bytes() == second.read_bytes()
     assert main(["resume", "r", "--iterations", "3", "--model", "resumed_net.py:Mine"]) == 0

@@ -119,14 +119,14 @@ def test_an_own_folder_and_an_own_network_from_the_command_line(
     monkeypatch.chdir(tmp_path)
     makers.make_image_folder(tmp_path / "photos")
     classes = len(list((tmp_path / "photos" / "train").iterdir()))
-    (tmp_path / "mine.py").write_text(
+    (tmp_path / "pairs_net.py").write_text(
         "import torch.nn as nn\n\n\n"
         "class Mine(nn.Sequential):\n"
         "    def __init__(self, hidden, classes):\n"
         "        super().__init__(nn.Flatten(), nn.Linear(3 * 16 * 16, hidden), nn.Tanh(),\n"
         "                         nn.Linear(hidden, classes))\n"
     )
-    own = ["--model", "mine.py:Mine", "--model-args", "hidden=5", f"classes={classes}"]
+    own = ["--model", "pairs_net.py:Mine", "--model-args", "hidden=5", f"classes={classes}"]
     quick = ["--iterations", "2", "--validation", "0", "--initialization", "fixed"]
     assert main(["distill", "--data", "photos", "--size", "16", *own, *quick]) == 0
     assert main(["evaluate", "runs/photos-mine-fixed", "--data", "photos", *own]) == 0
