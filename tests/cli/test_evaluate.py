@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "run").mkdir()
     made.save(folder / "run" / "distilled.safetensors")
     (folder / "empty").mkdir()
-    (folder / "mine.py").write_text(MINE)
+    (folder / "evaluated_net.py").write_text(MINE)
     return folder
 
 
@@ -104,7 +104,7 @@ def test_the_bound_of_memory_changes_no_figure(
 def test_another_architecture_is_trained_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("random.safetensors", "--networks", "2", "--model", "lenet") == 0
     assert "(lenet, from data distilled for mlp)" in capsys.readouterr().out
-    assert run("fixed.safetensors", "--networks", "2", "--model", "mine.py:Mine") == 0
+    assert run("fixed.safetensors", "--networks", "2", "--model", "evaluated_net.py:Mine") == 0
     assert "(Mine, from data distilled for linear; random" in capsys.readouterr().out
     arguments = ["--model", "mlp", "--model-args", "hidden=8"]
     same = result(capsys, "random.safetensors", "--networks", "2", *arguments)
