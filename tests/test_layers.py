@@ -10,6 +10,7 @@ import datadistill
 ROOT = Path(datadistill.__file__).parent
 LAYERS = [
     {"errors", "progress", "version"},
+    {"kernels"},
     {"core", "files"},
     {"models", "data"},
     {"artefact"},

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import datadistill as dd
+from datadistill.core import groups as groups_module
 from datadistill.core.update import GradientDescent
 from datadistill.errors import ConfigError
 from datadistill.evaluation import Evaluation, curve
-from datadistill.evaluation import groups as groups_module
 from tests.evaluation.helpers import CLASSES, NETWORKS, Problem, alone, problem
 
 OBJECTIVE = dd.Classification()

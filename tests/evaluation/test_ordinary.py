@@ -7,11 +7,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import datadistill as dd
+from datadistill.core import groups as groups_module
 from datadistill.core.initialization import networks_for
 from datadistill.core.random import stream
 from datadistill.errors import ConfigError
 from datadistill.evaluation import OrdinaryTraining, evaluate_ordinary
-from datadistill.evaluation import groups as groups_module
 from tests.evaluation.helpers import Awkward
 
 Digits = tuple[dd.LabelledData, dd.LabelledData]

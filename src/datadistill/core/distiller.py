@@ -5,8 +5,9 @@ state. Neither has side effects.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor
 from ..errors import ConfigError
 from .adjoint import Adjoint, BackGradient
 from .distilled import Steps, noise, positive, raw_rate
+from .engine import Engine
 from .initialization import Initialization, networks_for
 from .network import Network, Weights
 from .objective import Objective
@@ -227,24 +229,47 @@ class Distiller:
         )
 
         def outer_loss(weights: Weights) -> Tensor:
-            return self.network.losses(weights, inputs, labels, self.objective.outer_loss)
+            return self.engine.mean_losses(weights, inputs, labels, self.objective.outer_loss)
 
-        losses, by_step = self.adjoint(
-            self.update,
-            self.rule.start(theta0),
-            state.distilled,
-            outer_loss,
-            stream(config.seed, "window", t),
-        )
+        def group(networks: range, _: object) -> tuple[Tensor, Steps]:
+            chosen = {n: w[networks.start : networks.stop] for n, w in theta0.items()}
+            return self.adjoint(
+                self.update,
+                self.rule.start(chosen),
+                state.distilled,
+                outer_loss,
+                stream(config.seed, "window", t),
+            )
+
+        losses, by_step = _mean(self.engine.groups(self.networks).each(group))
         gradient = {"inputs": by_step.inputs, "labels": by_step.labels}
         if "raw_rates" in state.parameters:  # dη̃/d raw of softplus is the sigmoid
             gradient["raw_rates"] = by_step.learning_rates * state.parameters["raw_rates"].sigmoid()
         return losses, {name: gradient[name] for name in state.parameters}
 
+    @cached_property
+    def engine(self) -> Engine:
+        """What computes the losses of the networks."""
+        return Engine(self.network)
+
     @property
     def update(self) -> Update:
         """Line 6: θ ← θ − η̃ ∇ℓ(x̃, θ), for J networks side by side."""
-        return update_of(self.network, self.objective.inner_loss, self.rule)
+        return update_of(self.engine, self.objective.inner_loss, self.rule)
+
+
+def _mean(groups: Sequence[tuple[Tensor, Steps]]) -> tuple[Tensor, Steps]:
+    """All losses in order and the gradient of their mean, from groups of networks."""
+    losses = torch.cat([each for each, _ in groups])
+    shares = [len(each) / len(losses) for each, _ in groups]
+
+    def mean(name: str) -> Tensor:
+        every = [getattr(steps, name) for _, steps in groups]
+        if not every[0].is_floating_point():
+            return every[0]
+        return reduce(torch.add, map(torch.mul, every, shares))
+
+    return losses, Steps(mean("inputs"), mean("labels"), mean("learning_rates"))
 
 
 def _finite(*tensors: Tensor) -> bool:

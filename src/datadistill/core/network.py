@@ -42,6 +42,7 @@ class Network:
             that cannot be vectorised is computed network by network, with the same result.
         device: Where the weights are.
         dtype: The floating-point type of inputs.
+        example: Two of the inputs on which it was tried.
     """
 
     def __init__(
@@ -69,9 +70,9 @@ class Network:
             )
         first = next(iter(self.weights.values()))
         self.device, self.dtype = first.device, first.dtype
-        example = example[:2].to(self.device, self.dtype)
-        self.outputs = self._check_pure(example)
-        self.side_by_side = self._check_twice_differentiable(example)
+        self.example = example[:2].to(self.device, self.dtype)
+        self.outputs = self._check_pure(self.example)
+        self.side_by_side = self._check_twice_differentiable(self.example)
 
     def __call__(self, weights: Weights, inputs: Tensor) -> Tensor:
         """Returns the outputs (J, N, …) of J networks for the same N inputs."""

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..progress import Progress, ProgressCallback, silent
 from .distilled import Step, Steps
+from .engine import Engine
 from .network import Loss, Network, Weights
 
 
@@ -90,7 +91,7 @@ def gradient(function: Callable[[Weights], Tensor], weights: Weights) -> Weights
     return dict(zip(weights, gradients, strict=True))
 
 
-def update_of(network: Network, loss: Loss, rule: GradientDescent) -> Update:
+def update_of(network: Network | Engine, loss: Loss, rule: GradientDescent) -> Update:
     """The update that learners of this architecture make with a rule and an inner loss."""
 
     def step_loss(weights: Weights, step: Step) -> Tensor:

@@ -5,13 +5,13 @@ from threading import Lock
 
 import torch
 
+from ..core.groups import Groups, in_order
 from ..core.initialization import networks_for
 from ..core.network import Weights
 from ..core.objective import Objective
 from ..data import LabelledData
 from ..errors import ConfigError
 from ..progress import Progress, ProgressCallback
-from .groups import Groups, in_order
 from .result import Evaluation
 from .side_by_side import SideBySide
 from .testing import Sums, Tester

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
+from ..core.engine import Engine
 from ..core.network import Loss, Network, Weights
-from .stacked import stacked
 
 DEFAULT_BYTES = 2**30
 LAYER_BYTES = 2**23  # of a layer's result in testing: larger ones leave the processor's cache
@@ -26,18 +26,17 @@ class SideBySide:
         self.network = network
         self._layer_bytes = min(LAYER_BYTES, memory // (2 * LAYERS_AT_ONCE))
         self.example = example.to(network.device, network.dtype)
-        self._stacked = stacked(network, example)
+        self._engine = Engine(network)
+        self._stacked = self._engine.stacked
 
     @property
     def threads(self) -> int:
         """How many groups of networks may be computed at the same time."""
-        # A Network lends its module the weights for each pass, so it serves one thread.
-        on_cpu = self.network.device.type == "cpu"
-        return torch.get_num_threads() if self._stacked and on_cpu else 1
+        return self._engine.threads
 
     def losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
         """Returns ℓ(x, θ_j) for each of J networks, shape (J,)."""
-        return (self._stacked or self.network).losses(weights, inputs, labels, loss)
+        return self._engine.losses(weights, inputs, labels, loss)
 
     def own_losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
         """Returns ℓ(x_j, θ_j), each network on inputs (J, N, …) and labels of its own."""

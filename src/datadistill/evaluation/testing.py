@@ -6,10 +6,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ..core.groups import Groups
 from ..core.network import Network, Weights
 from ..core.objective import Objective
 from ..data import LabelledData
-from .groups import Groups
 from .result import ClassScore, Evaluation
 from .side_by_side import DEFAULT_BYTES, SideBySide
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from datadistill import models
 from datadistill.core.network import Network, Weights
-from datadistill.evaluation.stacked import stacked
+from datadistill.core.stacked import stacked
 from tests.evaluation.helpers import NETWORKS
 
 
@@ -118,7 +118,7 @@ def test_stacked_networks_give_the_outputs_and_gradients_of_each_alone(
     make, shape = KNOWN[name]
     inputs = torch.randn(5, *shape, generator=torch.Generator().manual_seed(0)).double()
     network = Network(make().double(), inputs)
-    fast = stacked(network, inputs)
+    fast = stacked(network)
     assert fast is not None
     weights = {n: w.requires_grad_() for n, w in random_weights(network, networks).items()}
     labels = torch.arange(5) % int(network.outputs[0])
@@ -148,7 +148,7 @@ def test_inputs_are_left_as_they_were() -> None:
     inputs = torch.randn(4, *shape)
     before = inputs.clone()
     network = Network(make(), inputs)
-    fast = stacked(network, inputs)
+    fast = stacked(network)
     assert fast is not None
     with torch.no_grad():
         fast(random_weights(network, 2), inputs)
@@ -158,4 +158,4 @@ def test_inputs_are_left_as_they_were() -> None:
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_modules_that_are_not_known_layer_by_layer_are_left_alone(name: str) -> None:
     inputs = torch.randn(4, 1, 28, 28)
-    assert stacked(Network(UNKNOWN[name](), inputs), inputs) is None
+    assert stacked(Network(UNKNOWN[name](), inputs)) is None

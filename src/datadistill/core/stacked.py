@@ -1,0 +1,406 @@
+"""J networks of known layers as one, each layer computed for all of them at once.
+
+``vmap`` computes J networks of any module, but many times slower than a machine can. Here the
+module is taken apart into layers, of which every one is written for networks side by side. Only
+plain layers are known, none of which mixes examples; other modules are left to ``Network``.
+"""
+
+import operator
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, fx, nn
+
+from ..kernels import NARROW, Pooling, convolution
+from .bilinear import Layer, Linear, bilinear
+from .network import Loss, Network, Weights
+from .random import stream
+
+_RELU: set[object] = {F.relu, torch.relu, "relu", nn.ReLU}
+_ELEMENTWISE: set[object] = {
+    *_RELU,
+    *(torch.tanh, torch.sigmoid, F.leaky_relu, F.elu, F.gelu, F.softplus),
+    *("tanh", "sigmoid"),
+    *(nn.Tanh, nn.Sigmoid, nn.LeakyReLU, nn.ELU, nn.GELU, nn.Softplus),
+    *(nn.Identity, nn.Dropout, nn.Dropout2d),  # dropout is off outside training mode
+}
+_MAX_POOLING: set[object] = {F.max_pool2d, nn.MaxPool2d}
+_POOLING: set[object] = {
+    *_MAX_POOLING,
+    *(F.avg_pool2d, F.adaptive_avg_pool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d),
+}
+_FLATTENING: set[object] = {torch.flatten, "flatten", nn.Flatten}
+_ADDING: set[object] = {operator.add, torch.add}
+
+_Compute = Callable[..., Tensor]
+"""(weights of J networks, results of earlier layers) → the layer's result."""
+
+
+class _Call(NamedTuple):
+    """One layer in the order of computation: where its result goes, and what is then over."""
+
+    result: fx.Node
+    compute: _Compute
+    sources: list[fx.Node]
+    over: list[fx.Node]
+
+
+class _UnknownLayerError(Exception):
+    """The module has a layer that is not known here."""
+
+
+class Stacked:
+    """A network of known layers as a function of the stacked weights of J networks.
+
+    Calls change nothing in it, so that several threads may use it at once.
+
+    Attributes:
+        widest: Numbers in the largest result of a layer, for one network and one example.
+        narrow: Whether its layers are so narrow that networks are faster side by side than one
+            after the other.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self._constants = network.constants
+        self._program = _Program(network.module(), network.example)
+        self.widest, self.narrow = self._program.widest, self._program.narrow
+
+    def __call__(self, weights: Weights, inputs: Tensor) -> Tensor:
+        """Returns the outputs (J, N, …) of J networks for the same N inputs."""
+        networks = len(next(iter(weights.values())))
+        return self._outputs(weights, inputs.expand(networks, *inputs.shape))
+
+    def losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
+        """Returns ℓ(x, θ_j) for each of J networks, shape (J,)."""
+        return torch.stack([loss(one, labels) for one in self(weights, inputs)])
+
+    def own_losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
+        """Returns ℓ(x_j, θ_j), each network on inputs (J, N, …) and labels of its own."""
+        outputs = self._outputs(weights, inputs)
+        return torch.stack([loss(*pair) for pair in zip(outputs, labels, strict=True)])
+
+    def _outputs(self, weights: Weights, inputs: Tensor) -> Tensor:
+        networks = len(inputs)
+        shared = {name: c.expand(networks, *c.shape) for name, c in self._constants.items()}
+        return self._program({**shared, **weights}, inputs)
+
+
+def stacked(network: Network) -> Stacked | None:
+    """Returns a network as :class:`Stacked`, if all its layers are known there."""
+    example = network.example
+    if not network.side_by_side or example.ndim not in (2, 4):
+        return None
+    weights = network.stack([network.weights, network.weights])
+    weights = {name: w + 0.1 * _noise(name, w) for name, w in weights.items()}
+    with torch.no_grad():
+        try:
+            fast = Stacked(network)
+            found = fast(weights, example)
+        except Exception:  # tracing refuses a module in as many ways as there are modules
+            return None
+        expected = network(weights, example)
+    tolerance = torch.finfo(network.dtype).eps ** 0.5 * expected.abs().max()
+    agree = found.shape == expected.shape and bool((found - expected).abs().max() <= tolerance)
+    return fast if agree else None
+
+
+class _Program:
+    """The layers of a module in the order of computation.
+
+    The result of a layer is (J, N, …), whatever ways its numbers lie in memory.
+    """
+
+    def __init__(self, module: nn.Module, example: Tensor) -> None:
+        self._modules = dict(module.named_modules())
+        self._names = {id(weight): name for name, weight in module.named_parameters()}
+        self._like = example
+        graph = fx.Tracer().trace(module)
+        self._pool_first(graph)
+        shapes = _shapes(fx.GraphModule(module, graph), example)
+        self.widest = max(shape.numel() // len(example) for shape in shapes.values())
+        self.narrow = True
+        self._calls: list[_Call] = []
+        self._done: set[fx.Node] = set()  # computed together with an earlier layer
+        for node in graph.nodes:
+            if node.op == "placeholder" and not self._calls:
+                self._inputs: fx.Node = node
+            elif node.op == "output":
+                self._outputs: fx.Node = node.all_input_nodes[0]
+            elif node not in self._done:
+                result, compute = self._layer(node, shapes)
+                self._calls.append(_Call(result, compute, node.all_input_nodes, []))
+        if len(shapes[self._outputs]) != 2:
+            raise _UnknownLayerError
+        last = {source: call for call in self._calls for source in call.sources}
+        for source, call in last.items():
+            call.over.append(source)
+
+    def __call__(self, weights: Weights, inputs: Tensor) -> Tensor:
+        results = {self._inputs: inputs}
+        for call in self._calls:
+            sources = (results[source] for source in call.sources)
+            results[call.result] = call.compute(weights, *sources)
+            for node in call.over:
+                del results[node]
+        return results[self._outputs]
+
+    def _pool_first(self, graph: fx.Graph) -> None:
+        """Turns max-pooling of ReLU into ReLU of max-pooling: the same, of fewer numbers."""
+        for pool in [*graph.nodes]:
+            relu = pool.args[0] if pool.args else None
+            if self._kind(pool) not in _MAX_POOLING or not isinstance(relu, fx.Node):
+                continue
+            if self._kind(relu) in _RELU and len(relu.users) == 1:
+                source = relu.all_input_nodes[0]
+                pool.replace_input_with(relu, source)
+                pool.append(relu)
+                pool.replace_all_uses_with(relu)
+                relu.replace_input_with(source, pool)
+
+    def _layer(self, node: fx.Node, shapes: dict[fx.Node, torch.Size]) -> tuple[fx.Node, _Compute]:
+        """The function that computes a layer, and the node whose result that is."""
+        sources = node.all_input_nodes
+        kind, module = self._kind(node), self._module(node)
+        if not sources:
+            raise _UnknownLayerError
+        shape = shapes[sources[0]]
+        if isinstance(module, nn.Conv2d) and kind is nn.Conv2d and len(shape) == 4:
+            return self._convolution(node, module, shape)
+        if isinstance(module, nn.Linear) and kind is nn.Linear and len(shape) == 2:
+            return node, self._bilinear(Linear(), module)
+        if isinstance(module, nn.GroupNorm) and kind is nn.GroupNorm:
+            return node, self._group_norm(module)
+        if kind in _ADDING and len(sources) == 2 and not node.kwargs:
+            if shape != shapes[sources[1]]:
+                raise _UnknownLayerError
+            return node, _sum
+        if len(sources) != 1:
+            raise _UnknownLayerError
+        return node, self._plain(node, shape)
+
+    def _plain(self, node: fx.Node, shape: torch.Size) -> _Compute:
+        """A layer without weights."""
+        kind, module = self._kind(node), self._module(node)
+        if isinstance(module, nn.LocalResponseNorm) and len(shape) == 4:
+            return _response_norm(module, self._like, shape[1])
+        method = getattr(Tensor, str(kind)) if node.op == "call_method" else kind
+        function = _with(module or method, node)
+        if kind in _FLATTENING and function(torch.empty(2, 3, 4, 5)).shape == (2, 60):
+            return _alone(lambda result: result.flatten(2))
+        if kind in _RELU:
+            source = node.all_input_nodes[0]
+            fresh = self._kind(source) in (nn.Conv2d, nn.Linear, *_MAX_POOLING)
+            return _relu(may_overwrite=fresh and len(source.users) == 1)
+        if kind in _ELEMENTWISE:
+            return _alone(function)
+        if kind in _POOLING and len(shape) == 4:
+            return _alone(lambda maps: _by_channel(function, maps))
+        raise _UnknownLayerError
+
+    def _convolution(
+        self, node: fx.Node, layer: nn.Conv2d, shape: torch.Size
+    ) -> tuple[fx.Node, _Compute]:
+        """A convolution, together with the max-pooling and the ReLU that follow, if possible."""
+        if layer.padding_mode != "zeros":
+            raise _UnknownLayerError
+        stride, padding, dilation = layer.stride, layer.padding, layer.dilation
+        plain = (stride, dilation, layer.groups) == ((1, 1), (1, 1), 1)
+        if plain and isinstance(padding, tuple):
+            channels, height, width = shape[1:]
+            rows, columns = layer.kernel_size
+            kernel = (layer.out_channels, channels, rows, columns)
+            result, pooling, absorbed = self._pooling(node)
+            made = convolution(
+                (channels, height, width), kernel, (padding[0], padding[1]), pooling, self._like
+            )
+            if made:
+                self._done.update(absorbed)
+                return result, self._bilinear(made, layer)
+        weight_name, bias_name = self._weights_of(layer)
+        self.narrow &= max(layer.in_channels, layer.out_channels) <= NARROW
+
+        def compute(weights: Weights, maps: Tensor) -> Tensor:
+            weight = weights[weight_name]
+            networks = len(weight)
+            bias = weights[bias_name].flatten() if bias_name else None
+            # All networks' channels side by side; of the same images for all, once.
+            same = maps.stride(0) == 0 and layer.groups == 1
+            maps = maps[0] if same or networks == 1 else maps.transpose(0, 1).flatten(1, 2)
+            if networks > 1:
+                maps = _channels_last(maps)
+            groups = 1 if same else layer.groups * networks
+            maps = F.conv2d(maps, weight.flatten(0, 1), bias, stride, padding, dilation, groups)
+            return maps.unflatten(1, (networks, -1)).transpose(0, 1)
+
+        return node, compute
+
+    def _pooling(self, node: fx.Node) -> tuple[fx.Node, Pooling | None, list[fx.Node]]:
+        """The max-pooling and ReLU that alone use a result: the last, how to pool, and all."""
+        pool = _only_user(node)
+        window = None if pool is None else self._window(pool)
+        if pool is None or window is None:
+            return node, None, []
+        relu = _only_user(pool)
+        if relu is None or self._kind(relu) not in _RELU:
+            return pool, Pooling(*window), [pool]
+        return relu, Pooling(*window, relu=True), [pool, relu]
+
+    def _window(self, node: fx.Node) -> tuple[int, int, int] | None:
+        """Size, stride and padding of a plain max-pooling."""
+        if self._kind(node) not in _MAX_POOLING:
+            return None
+        names = ("kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices")
+        module = self._module(node)
+        if module:
+            given = {name: getattr(module, name) for name in names}
+        else:
+            given = {**dict(zip(names, node.args[1:], strict=False)), **node.kwargs}
+        usual = {"dilation": 1, "ceil_mode": False, "return_indices": False}
+        rest = {name: given[name] for name in usual if name in given}
+        size, stride, padding = (given.get(name) for name in names[:3])
+        size, stride, padding = _square(size), _square(stride or size), _square(padding or 0)
+        if size is None or stride is None or padding is None or {**usual, **rest} != usual:
+            return None
+        return size, stride, padding
+
+    def _bilinear(self, made: Layer, layer: nn.Conv2d | nn.Linear) -> _Compute:
+        weight_name, bias_name = self._weights_of(layer)
+
+        def compute(weights: Weights, inputs: Tensor) -> Tensor:
+            weight = weights[weight_name]
+            bias = weights[bias_name] if bias_name else weight.new_zeros(weight.shape[:2])
+            return bilinear(made, inputs, weight, bias)
+
+        return compute
+
+    def _group_norm(self, layer: nn.GroupNorm) -> _Compute:
+        weight_name, bias_name = self._weights_of(layer) if layer.affine else (None, None)
+
+        def compute(weights: Weights, maps: Tensor) -> Tensor:
+            shape, networks = maps.shape, len(maps)
+            maps = F.group_norm(maps.flatten(0, 1), layer.num_groups, eps=layer.eps)
+            maps = maps.view(shape)
+            if weight_name is None or bias_name is None:
+                return maps
+            each = (networks, 1, shape[2], *[1] * (len(shape) - 3))
+            return torch.addcmul(
+                weights[bias_name].view(each), maps, weights[weight_name].view(each)
+            )
+
+        return compute
+
+    def _weights_of(self, layer: nn.Conv2d | nn.Linear | nn.GroupNorm) -> tuple[str, str | None]:
+        bias: Tensor | None = layer.bias
+        return self._names[id(layer.weight)], None if bias is None else self._names[id(bias)]
+
+    def _kind(self, node: fx.Node) -> object:
+        if node.op == "call_module":
+            return type(self._modules[str(node.target)])
+        return node.target if node.op in ("call_function", "call_method") else None
+
+    def _module(self, node: fx.Node) -> nn.Module | None:
+        return self._modules[str(node.target)] if node.op == "call_module" else None
+
+
+def _shapes(module: fx.GraphModule, example: Tensor) -> dict[fx.Node, torch.Size]:
+    """The shape of every layer's result for an example."""
+    found: dict[fx.Node, torch.Size] = {}
+
+    class Watch(fx.Interpreter):
+        def run_node(self, n: fx.Node) -> object:
+            result = super().run_node(n)
+            if isinstance(result, Tensor):
+                found[n] = result.shape
+            return result
+
+    Watch(module).run(example)
+    return found
+
+
+def _only_user(node: fx.Node) -> fx.Node | None:
+    return next(iter(node.users)) if len(node.users) == 1 else None
+
+
+def _square(size: object) -> int | None:
+    """The one number of a size that may be a pair."""
+    pair = (size, size) if isinstance(size, int) else size
+    match pair:
+        case (int(one), int(other)) if one == other:
+            return one
+        case _:
+            return None
+
+
+def _with(function: object, node: fx.Node) -> Callable[[Tensor], Tensor]:
+    """A function of a layer's input alone, with the other arguments that the module gives it."""
+    if not callable(function) or node.args[:1] != (node.all_input_nodes[0],):
+        raise _UnknownLayerError
+    rest, named = node.args[1:], node.kwargs
+
+    def layer(result: Tensor) -> Tensor:
+        return function(result, *rest, **named)  # pyright: ignore[reportReturnType]
+
+    return layer
+
+
+def _alone(function: Callable[[Tensor], Tensor]) -> _Compute:
+    """A layer without weights."""
+
+    def compute(_: Weights, result: Tensor) -> Tensor:
+        return function(result)
+
+    return compute
+
+
+def _sum(_: Weights, one: Tensor, other: Tensor) -> Tensor:
+    return one + other
+
+
+def _by_channel(function: Callable[[Tensor], Tensor], maps: Tensor) -> Tensor:
+    """Applies to (J, N, C, H, W) a function of (N, C, H, W) that treats all channels alike."""
+    networks = len(maps)
+    if maps.is_contiguous():
+        return function(maps.flatten(0, 1)).unflatten(0, (networks, -1))
+    together = function(maps.transpose(0, 1).flatten(1, 2))
+    return together.unflatten(1, (networks, -1)).transpose(0, 1)
+
+
+def _relu(*, may_overwrite: bool) -> _Compute:
+    def relu(_: Weights, result: Tensor) -> Tensor:
+        overwrite = may_overwrite and not torch.is_grad_enabled()
+        return result.relu_() if overwrite else result.relu()
+
+    return relu
+
+
+def _response_norm(layer: nn.LocalResponseNorm, like: Tensor, channels: int) -> _Compute:
+    """Local response normalisation, its sums over neighbouring channels by a matrix of ones."""
+    distance = torch.arange(channels)[None] - torch.arange(channels)[:, None]
+    before, after = layer.size // 2, (layer.size - 1) // 2
+    near = (distance >= -before) & (distance <= after)
+    band = layer.alpha / layer.size * near.to(like)
+
+    def compute(_: Weights, maps: Tensor) -> Tensor:
+        squares = maps.square().flatten(3)
+        sums = torch.matmul(band, squares).view(maps.shape)
+        return maps * (layer.k + sums).pow(-layer.beta)
+
+    return compute
+
+
+def _channels_last(images: Tensor) -> Tensor:
+    """The same images with the channels last in memory.
+
+    ``contiguous(memory_format=torch.channels_last)`` would leave images of a single channel as
+    they are, whose strides then tell a convolution nothing.
+    """
+    last = images.permute(0, 2, 3, 1)
+    if not last.is_contiguous():
+        last = last.clone(memory_format=torch.contiguous_format)
+    return last.permute(0, 3, 1, 2)
+
+
+def _noise(name: str, like: Tensor) -> Tensor:
+    return torch.randn(like.shape, generator=stream(0, f"trial of {name}")).to(like)

@@ -1,0 +1,142 @@
+"""Convolution, with max-pooling if wanted, as bilinear maps of images and weights."""
+
+import ctypes
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .library import library
+
+NARROW = 32  # channels; torch's own convolutions are faster of more
+LARGEST_POOL = 15  # its pixels are numbered in one byte
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """Max-pooling over square windows, and whether ReLU comes with it."""
+
+    size: int
+    stride: int
+    padding: int = 0
+    relu: bool = False
+
+
+class Convolution:
+    """A convolution of images (J, N, *image) by J networks' weights (J, *kernel), with stride 1.
+
+    Args:
+        functions: The library.
+        image: Channels, rows and columns of an image.
+        kernel: Maps, channels, rows and columns of the weights.
+        padding: Rows and columns of zeros around an image.
+        pooling: What follows.
+
+    Attributes:
+        result: Maps, rows and columns of what comes out for one image.
+    """
+
+    def __init__(
+        self,
+        functions: ctypes.CDLL,
+        image: tuple[int, int, int],
+        kernel: tuple[int, int, int, int],
+        padding: tuple[int, int],
+        pooling: Pooling | None,
+    ) -> None:
+        self._functions, self.image, self.kernel, self.pooling = functions, image, kernel, pooling
+        maps = tuple(image[i] + 2 * padding[i - 1] - kernel[i + 1] + 1 for i in (1, 2))
+        pool = pooling or Pooling(1, 1)
+        pooled = tuple((n + 2 * pool.padding - pool.size) // pool.stride + 1 for n in maps)
+        self.result = (kernel[0], *pooled)
+        numbers = (*image, kernel[0], *maps, *kernel[2:], *padding)
+        numbers += (pool.size, pool.stride, pool.padding, *pooled, int(pool.relu))
+        self._numbers = (ctypes.c_int64 * len(numbers))(*numbers)
+        self._shape = ctypes.addressof(self._numbers)
+
+    def __call__(self, x: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, "Chosen"]:
+        """Returns S (w * x + b), and the linear maps that come with the selection S."""
+        index = None
+        if self.pooling:
+            index = torch.empty(*x.shape[:2], *self.result, dtype=torch.uint8)
+        chosen = Chosen(self, index)
+        return self.forward(x, w, b, index, choose=True), chosen
+
+    def forward(
+        self, x: Tensor, w: Tensor, b: Tensor, index: Tensor | None, *, choose: bool
+    ) -> Tensor:
+        """S (w * x + b), where S is chosen or given by ``index``."""
+        x, w, b = _packed(x), w.contiguous(), b.contiguous()
+        y = x.new_empty(*x.shape[:2], *self.result)
+        self._call("forward", x, *_strides(x), w, b, y, index, int(choose))
+        return y
+
+    def images(self, g: Tensor, w: Tensor, index: Tensor | None) -> Tensor:
+        """The gradient of the images where g is that of the result."""
+        g, w = g.contiguous(), w.contiguous()
+        x = g.new_empty(*g.shape[:2], *self.image)
+        self._call("images", g, index, w, x)
+        return x
+
+    def weights(self, x: Tensor, g: Tensor, index: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The gradients of weights and biases where g is that of the result."""
+        x, g = _packed(x), g.contiguous()
+        w, b = g.new_empty(len(g), *self.kernel), g.new_empty(len(g), self.kernel[0])
+        self._call("weights", x, *_strides(x), g, index, w, b)
+        return w, b
+
+    def _call(self, name: str, first: Tensor, *others: Tensor | int | None) -> None:
+        addresses = [o.data_ptr() if isinstance(o, Tensor) else o for o in (first, *others)]
+        if getattr(self._functions, name)(self._shape, *first.shape[:2], *addresses):
+            raise MemoryError
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The linear maps of a convolution whose pooling has chosen its pixels."""
+
+    convolution: Convolution
+    index: Tensor | None
+
+    def forward(self, x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+        """S (w * x + b)."""
+        return self.convolution.forward(x, w, b, self.index, choose=False)
+
+    def images(self, g: Tensor, w: Tensor) -> Tensor:
+        """The transpose with respect to the images."""
+        return self.convolution.images(g, w, self.index)
+
+    def weights(self, x: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+        """The transpose with respect to weights and biases."""
+        return self.convolution.weights(x, g, self.index)
+
+
+def convolution(
+    image: tuple[int, int, int],
+    kernel: tuple[int, int, int, int],
+    padding: tuple[int, int],
+    pooling: Pooling | None,
+    like: Tensor,
+) -> Convolution | None:
+    """Returns a convolution for tensors like the one given, if it is faster than torch's."""
+    possible = (
+        like.device.type == "cpu"
+        and max(kernel[:2]) <= NARROW
+        and all(p < k for p, k in zip(padding, kernel[2:], strict=True))
+        and (pooling is None or pooling.size <= LARGEST_POOL)
+    )
+    functions = library(like.dtype) if possible else None
+    return functions and Convolution(functions, image, kernel, padding, pooling)
+
+
+def _packed(x: Tensor) -> Tensor:
+    """Images whose numbers lie one after the other; networks and images may lie anywhere."""
+    return x if x.stride()[2:] == _plain(x.shape[2:]) else x.contiguous()
+
+
+def _plain(shape: torch.Size) -> tuple[int, ...]:
+    return (shape[1] * shape[2], shape[2], 1)
+
+
+def _strides(x: Tensor) -> tuple[int, int]:
+    return x.stride(0), x.stride(1)

@@ -1,0 +1,80 @@
+"""The C code as a library of this machine.
+
+It is compiled once, for the very processor, and kept in the user's cache folder. Where that cannot
+be done, for want of a compiler say, there is no library, and torch computes everything.
+"""
+
+import ctypes
+import hashlib
+import logging
+import os
+import shutil
+import subprocess
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+
+log = logging.getLogger(__name__)
+
+SOURCE = Path(__file__).with_name("convolution.c")
+REALS = {torch.float32: "float", torch.float64: "double"}
+FLAGS = ["-O3", "-std=gnu11", "-shared", "-fPIC"]
+FOR_THIS_PROCESSOR = [["-march=native"], ["-mcpu=native"], []]  # compilers differ
+SECONDS = 120
+
+_ADDRESS, _WHOLE = ctypes.c_void_p, ctypes.c_int64
+
+
+@lru_cache
+def library(dtype: torch.dtype) -> ctypes.CDLL | None:
+    """The functions for a floating-point type, if they can be had on this machine."""
+    if dtype not in REALS or os.environ.get("DATADISTILL_KERNELS") == "0":
+        return None
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        log.info("There is no C compiler: torch computes convolutions, which takes longer.")
+        return None
+    for processor in FOR_THIS_PROCESSOR:
+        try:
+            return _typed(ctypes.CDLL(str(_compiled(compiler, [*FLAGS, *processor], dtype))))
+        except (OSError, subprocess.SubprocessError) as error:
+            log.info("Convolutions could not be compiled with %s: %s", processor, error)
+    return None
+
+
+def _compiled(compiler: str, flags: list[str], dtype: torch.dtype) -> Path:
+    """Compiles the code for a type, unless that has been done; returns the library's path."""
+    flags = [*flags, f"-DREAL={REALS[dtype]}"]
+    # What the compiler defines tells its version and the processor's abilities.
+    macros = _run([compiler, *flags, "-dM", "-E", "-x", "c", os.devnull])
+    key = hashlib.sha256(SOURCE.read_bytes() + macros).hexdigest()[:32]
+    path = _folder() / f"{key}.so"
+    if not path.exists():
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            made = Path(folder, "made.so")
+            _run([compiler, *flags, "-o", str(made), str(SOURCE)])
+            made.replace(path)  # at once: other processes see all of it or nothing
+    return path
+
+
+def _run(command: list[str]) -> bytes:
+    return subprocess.run(command, capture_output=True, check=True, timeout=SECONDS).stdout
+
+
+def _folder() -> Path:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = cache / "datadistill" / "kernels"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _typed(made: ctypes.CDLL) -> ctypes.CDLL:
+    """Tells ctypes what the functions take."""
+    shape, sizes = _ADDRESS, [_WHOLE, _WHOLE]
+    inputs = [_ADDRESS, _WHOLE, _WHOLE]
+    made.forward.argtypes = [shape, *sizes, *inputs, *4 * [_ADDRESS], ctypes.c_int]
+    made.images.argtypes = [shape, *sizes, *4 * [_ADDRESS]]
+    made.weights.argtypes = [shape, *sizes, *inputs, *4 * [_ADDRESS]]
+    return made
