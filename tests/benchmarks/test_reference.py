@@ -44,7 +44,7 @@ def test_losses_and_gradients_are_those_of_the_distiller(
 
 
 def test_a_run_is_adam_by_the_papers_schedule_on_the_distillers_gradients() -> None:
-    distillation = small(NETWORKS["mlp"](10), (1, 6, 6))
+    distillation = small(NETWORKS["linear"](10), (1, 6, 6), networks=1)
     run, state = ReferenceRun(distillation), distillation.start().distiller
     moments = adam_init(state.parameters)
     for t in range(44):  # 12 examples, one minibatch a pass: halved after 40
