@@ -1,16 +1,14 @@
 """What checkpoints cost: share of the time of the recipe ``mnist-random-100``.
 
-    python benchmarks/checkpoints.py DATA_DIR
-
 Outer steps, checkpoints and lines of the log are measured in turns in one run. A checkpoint is
 written, synced and read back as in any run; one a minute is the default.
 """
 
-import sys
 import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from datadistill.runs.checkpoint import Checkpoint, newest, write_checkpoint
 from datadistill.runs.fingerprint import fingerprint
@@ -23,9 +21,9 @@ ROUNDS = 5
 LIMIT = 0.01
 
 
-def main() -> None:
-    """Prints the shares; fails if the checkpoints' is above its limit."""
-    config = replace(read_recipe("mnist-random-100").config, data_dir=Path(sys.argv[1]))
+def measure(*, data_dir: Path | None = None) -> dict[str, Any]:
+    """The share of a checkpoint every minute, and of a line of the log every outer step."""
+    config = replace(read_recipe("mnist-random-100").config, data_dir=data_dir)
     distillation = Experiment.named_by(replace(config, validate_every=1)).distillation
     state, _ = distillation.advance(distillation.start())  # measured once: best and last are there
     quiet = distillation.with_config(replace(distillation.config, validate_every=10**9))
@@ -52,13 +50,22 @@ def main() -> None:
         size = sum(path.stat().st_size for path in folder.checkpoints.iterdir()) / 2
         assert newest(folder.checkpoints)[0].state.outer_step == state.outer_step
     step, saving, line = min(steps), max(checkpoints), max(lines)
-    print(f"outer step {1000 * step:.0f} ms (fastest of {ROUNDS})")
-    print(f"checkpoint {1000 * saving:.1f} ms (slowest of {ROUNDS}), {size / 2**20:.2f} MiB")
-    print(f"line of metrics.jsonl {1e6 * line:.0f} µs (slowest of {ROUNDS})")
-    print(f"share of a checkpoint every minute: {100 * saving / 60:.4f} % (limit 1 %)")
-    print(f"share of a line every outer step:   {100 * line / step:.4f} %")
-    sys.exit(saving / 60 >= LIMIT)
-
-
-if __name__ == "__main__":
-    main()
+    return {
+        "MiB": size / 2**20,
+        "rows": [
+            {
+                "what": f"checkpoint (slowest of {ROUNDS}) against a minute",
+                "ms": 1e3 * saving,
+                "against, ms": 60_000,
+                "ratio": saving / 60,
+                "at most": LIMIT,
+            },
+            {
+                "what": f"line of the log (slowest of {ROUNDS}) against an outer step",
+                "ms": 1e3 * line,
+                "against, ms": 1e3 * step,
+                "ratio": line / step,
+                "at most": LIMIT,
+            },
+        ],
+    }

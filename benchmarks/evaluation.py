@@ -1,149 +1,248 @@
 """Speed and memory of evaluation: networks in groups against a loop over the networks.
 
-Run: python benchmarks/evaluation.py [DATA_DIR]
-
 LeNets are trained 30 steps (10 steps × 3 epochs of 10 images) on 100 images and tested on MNIST's
-10,000. Ours takes all 200 networks; the loop takes the first 40, each alone, by plain PyTorch, and
-its time per network is what counts. The loop first chooses between one thread and torch's default,
-and between test batches. Then both sides take turns, in stretches of similar length so that load
-hits both alike, and the best of each counts. Peak memory is what 48 networks add to that of a
-process of its own, one for each bound. That both sides reach the same is checked first,
-in float64.
+10,000; and a learning rate and a number of epochs are searched for such images, as for baselines.
+The loop trains networks one by one, by plain PyTorch; it takes some of them, and its time per
+network is what counts. It first chooses between one thread and torch's default, and between test
+batches. Then both sides take turns, and the best of each counts. Peak memory is what 48 networks
+add to that of a process of its own, one for each bound. That both sides reach the same is checked
+first, in float64.
 """
 
+import itertools
 import json
 import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 
 import datadistill as dd
+from benchmarks.timing import THREADS
 from datadistill.baselines import random_real
 from datadistill.core.distilled import Steps
 from datadistill.core.initialization import RandomInit, networks_for
 from datadistill.core.network import Network
 from datadistill.evaluation import curve
+from datadistill.evaluation.result import Evaluation
+from datadistill.evaluation.search import EPOCHS, LEARNING_RATES, Rate, Score, search, with_rate
 
-NETWORKS, LOOPED, TRIALS = 200, 40, 3
+NETWORKS, LOOPED = 200, 40
+SETS, CHOOSING_NETWORKS, CHOOSING_EXAMPLES = 4, 20, 1024  # as for the baselines
 CHECKED = 24  # networks
 BATCHES = (100, 500, 1000)
+BOUNDS = (2**26, 2**28, 2**30)
 
 
-def problem(data_dir: Path) -> tuple[Network, Steps, dd.LabelledData]:
-    """Random real images as 10 steps × 3 epochs, and MNIST's test images."""
-    train, test = dd.data.load("mnist", data_dir)
-    network = Network(dd.models.LeNet(), train.example())
-    images = random_real(train, network, classes=10, steps=10)
-    return network, Steps(images.inputs, images.labels, torch.full((3, 10), 0.02)), test
+class Problem(NamedTuple):
+    """An architecture, and the real data of MNIST."""
+
+    network: Network
+    train: dd.LabelledData
+    test: dd.LabelledData
+
+    def images(self, number: int = 0) -> Steps:
+        """A set of random real images as 10 steps × 3 epochs."""
+        images = random_real(self.train, self.network, classes=10, steps=10, seed=number)
+        return with_rate(images, 0.02, epochs=3)
+
+
+def problem(data_dir: Path | None) -> Problem:
+    """LeNet and MNIST."""
+    train, test = dd.data.load("mnist", dd.data.data_folder(data_dir))
+    return Problem(Network(dd.models.LeNet(), train.example()), train, test)
+
+
+def measure(*, quick: bool = False, data_dir: Path | None = None) -> dict[str, Any]:
+    """Both ratios of times, and the peak memory under several bounds."""
+    rows = [
+        {
+            "what": f"peak memory against its bound of {bound / 1e6:.0f} MB",
+            "ours": grown / 1e6,
+            "ratio": grown / bound,
+            "at most": 1,
+        }
+        for bound in (BOUNDS[1:2] if quick else BOUNDS)
+        for grown in [peak_growth(data_dir, bound)]
+    ]
+    given = problem(data_dir)
+    check(given)
+    trials, looped = (1, 10) if quick else (3, LOOPED)
+    return {
+        "rows": [
+            compare(testing(given, looped), f"{NETWORKS} networks", 4, trials),
+            compare(choosing(given, 1 if quick else SETS), "search of rate and epochs", 4, trials),
+            *rows,
+        ]
+    }
 
 
 def in_groups(
-    network: Network, steps: Steps, test: dd.LabelledData, networks: int, memory: int = 2**30
-) -> tuple[float, ...]:
+    given: Problem,
+    steps: Steps,
+    test: dd.LabelledData,
+    networks: int,
+    after: Sequence[int] | None = None,
+    memory: int = 2**30,
+) -> list[Evaluation]:
     """Networks by the library."""
     objective, sample = dd.Classification(), RandomInit()
-    found = curve(
+    return curve(
         steps,
-        network,
-        lambda generators: sample.sample(network, generators),
+        given.network,
+        lambda generators: sample.sample(given.network, generators),
         test,
         objective,
         networks=networks,
+        after=after,
         memory=memory,
     )
-    return found[0].values
 
 
-def alone(network: Network, steps: Steps, test: dd.LabelledData, number: int, batch: int) -> float:
-    """One network by plain PyTorch."""
+def alone(
+    given: Problem,
+    steps: Steps,
+    test: dd.LabelledData,
+    number: int,
+    batch: int,
+    after: Sequence[int] | None = None,
+) -> list[float]:
+    """One network by plain PyTorch: its accuracy after some of the updates, or after the last."""
+    network = given.network
     theta0 = RandomInit().sample(network, networks_for(0, "held-out network", [number]))
     module = network.module({name: w[0] for name, w in theta0.items()})
     parameters = list(module.parameters())
-    for step in steps:
+    found: list[float] = []
+    for t, step in enumerate(steps, 1):
         gradients = torch.autograd.grad(
             F.cross_entropy(module(step.inputs), step.labels), parameters
         )
         with torch.no_grad():
             for parameter, gradient in zip(parameters, gradients, strict=True):
                 parameter.sub_(step.learning_rate * gradient)
+        if t in (after or [len(steps.schedule)]):
+            found.append(_accuracy(module, test, batch, network))
+    return found
+
+
+@torch.no_grad()
+def _accuracy(
+    module: torch.nn.Module, test: dd.LabelledData, batch: int, network: Network
+) -> float:
     right = 0
-    with torch.no_grad():
-        for begin in range(0, len(test), batch):
-            inputs, labels = test.batch(slice(begin, begin + batch), network.device, network.dtype)
-            right += int((module(inputs).argmax(1) == labels).sum())
+    for begin in range(0, len(test), batch):
+        inputs, labels = test.batch(slice(begin, begin + batch), network.device, network.dtype)
+        right += int((module(inputs).argmax(1) == labels).sum())
     return right / len(test)
 
 
-class Times(NamedTuple):
-    """Seconds per network: on the clock, and of all processors."""
-
-    wall: float
-    cpu: float
-
-
-def timed(work: Callable[[], object], networks: int) -> Times:
-    """How long a call takes for each network."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    work()
-    return Times((time.perf_counter() - wall) / networks, (time.process_time() - cpu) / networks)
-
-
-def check(data_dir: Path) -> None:
+def check(given: Problem) -> None:
     """Stops unless both sides reach exactly the same, in float64.
 
     In float32 they need not: training makes so much of the last bit that one network in twenty
     ends points apart, as it does between plain float32 and plain float64.
     """
-    network, steps, test = problem(data_dir)
-    network = Network(network.module().double(), steps.inputs[0])
-    steps, test = steps.to(network.device, network.dtype), test.part(torch.arange(1000), "test")
-    found = in_groups(network, steps, test, CHECKED)
-    expected = tuple(alone(network, steps, test, number, 100) for number in range(CHECKED))
-    if found != expected:
+    network = Network(given.network.module().double(), given.train.example())
+    double, test = given._replace(network=network), given.test.part(torch.arange(1000), "test")
+    steps = double.images().to(network.device, network.dtype)
+    (found,) = in_groups(double, steps, test, CHECKED)
+    expected = [alone(double, steps, test, number, 100)[0] for number in range(CHECKED)]
+    if list(found.values) != expected:
         raise SystemExit(f"Networks in groups reach {found}, alone they reach {expected}.")
 
 
-def compare(data_dir: Path) -> float:
-    """Prints the times of both sides; returns the ratio of the best ones."""
-    network, steps, test = problem(data_dir)
-    threads = torch.get_num_threads()
+class Sides(NamedTuple):
+    """The same work on both sides: ours on many networks, the loop on some, with a test batch."""
 
-    def loop(count: int, way: tuple[int, int]) -> Times:
-        def work() -> None:
-            for number in range(count):
-                alone(network, steps, test, number, way[1])
+    ours: Callable[[], object]
+    networks: int
+    loop: Callable[[int, int], object]
+    looped: int
 
+
+def testing(given: Problem, looped: int) -> Sides:
+    """Training on distilled data, and the test on all test data."""
+    steps = given.images()
+
+    def loop(networks: int, batch: int) -> None:
+        for number in range(networks):
+            alone(given, steps, given.test, number, batch)
+
+    return Sides(lambda: in_groups(given, steps, given.test, NETWORKS), NETWORKS, loop, looped)
+
+
+def choosing(given: Problem, sets: int) -> Sides:
+    """The search: each rate and set trained for the most epochs and tested after the others."""
+    real = [given.images(number) for number in range(sets)]
+    held_out = given.train.part(torch.arange(CHOOSING_EXAMPLES), "validation")
+    after = [epochs * 10 for epochs in EPOCHS]
+
+    def steps_of(number: int, rate: Rate) -> Steps:
+        return with_rate(real[number], float(rate), max(EPOCHS))
+
+    def score(number: int, rate: Rate) -> dict[int, Score]:
+        results = in_groups(given, steps_of(number, rate), held_out, CHOOSING_NETWORKS, after)
+        return {e: Score.of(result) for e, result in zip(EPOCHS, results, strict=True)}
+
+    def loop(networks: int, batch: int) -> None:
+        trials = itertools.product(range(sets), LEARNING_RATES)
+        for number, rate in itertools.islice(trials, networks):
+            alone(given, steps_of(number, rate), held_out, 0, batch, after)
+
+    trainings = sets * len(LEARNING_RATES)
+    return Sides(lambda: search(score, sets=sets), trainings * CHOOSING_NETWORKS, loop, trainings)
+
+
+def compare(sides: Sides, what: str, at_least: float, trials: int) -> dict[str, Any]:
+    """The best times of both sides per network, in turns."""
+
+    def loop(networks: int, way: tuple[int, int]) -> float:
         torch.set_num_threads(way[0])
-        times = timed(work, count)
-        torch.set_num_threads(threads)
-        return times
+        seconds = _seconds(lambda: sides.loop(networks, way[1])) / networks
+        torch.set_num_threads(THREADS)
+        return seconds
 
-    ways = [(t, b) for t in sorted({1, threads}) for b in BATCHES]
-    tried = {way: min(loop(1, way).wall for _ in range(3)) for way in ways}
-    for (count, batch), wall in tried.items():
-        print(f"  alone, {count} thread(s), test batch {batch}: {1e3 * wall:.0f} ms", flush=True)
-    best = min(tried, key=lambda way: tried[way])
-    ours, theirs = list[Times](), list[Times]()
-    for _ in range(TRIALS):
-        ours.append(timed(lambda: in_groups(network, steps, test, NETWORKS), NETWORKS))
-        theirs.append(loop(LOOPED, best))
-        pair = f"alone {1e3 * theirs[-1].wall:.0f} ms, in groups {1e3 * ours[-1].wall:.0f} ms"
-        print(f"  {pair}; of processor time {theirs[-1].cpu / ours[-1].cpu:.2f} times", flush=True)
-    return min(t.wall for t in theirs) / min(t.wall for t in ours)
+    ways = [(threads, batch) for threads in sorted({1, THREADS}) for batch in BATCHES]
+    best = min(ways, key=lambda way: min(loop(1, way) for _ in range(3)))
+    ours, theirs = list[float](), list[float]()
+    for _ in range(trials):
+        ours.append(_seconds(sides.ours) / sides.networks)
+        theirs.append(loop(sides.looped, best))
+    return {
+        "what": f"{what}, ms a network",
+        "loop": 1e3 * min(theirs),
+        "ours": 1e3 * min(ours),
+        "ratio": min(theirs) / min(ours),
+        "at least": at_least,
+    }
 
 
-def peak_growth(data_dir: Path, memory: int) -> int:
-    """Growth of this process's peak memory in an evaluation. Call it once in a process."""
-    network, steps, test = problem(data_dir)
-    alone(network, steps, test, 0, 100)  # what libraries set up at first use
+def _seconds(work: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def peak_growth(data_dir: Path | None, memory: int) -> int:
+    """Growth of the peak memory of a process of its own in an evaluation under a bound."""
+    command = [sys.executable, "-m", "benchmarks.evaluation", str(memory)]
+    place = [str(data_dir)] if data_dir else []
+    done = subprocess.run([*command, *place], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def _one_evaluation(memory: int, data_dir: Path | None) -> int:
+    """The growth of this process's peak; call it once in a process."""
+    given = problem(data_dir)
+    steps = given.images()
+    alone(given, steps, given.test, 0, 100)  # what libraries set up at first use
     before = _peak()
-    in_groups(network, steps, test, 48, memory)
+    in_groups(given, steps, given.test, 48, memory=memory)
     return _peak() - before
 
 
@@ -152,25 +251,6 @@ def _peak() -> int:
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def main() -> None:
-    """Prints the ratio, and the peak memory of several bounds."""
-    if "--memory" in sys.argv:
-        data_dir, memory = Path(sys.argv[1]), int(sys.argv[3])
-        print(json.dumps(peak_growth(data_dir, memory)))
-        return
-    data_dir = dd.data.data_folder(sys.argv[1] if len(sys.argv) > 1 else None)
-    too_much = False
-    for memory in (2**26, 2**28, 2**30):
-        command = [sys.executable, __file__, str(data_dir), "--memory", str(memory)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        growth = json.loads(done.stdout)
-        too_much |= growth > memory
-        print(f"memory bound {memory / 1e6:.0f} MB: peak memory grows by {growth / 1e6:.0f} MB")
-    check(data_dir)
-    ratio = compare(data_dir)
-    print(f"{NETWORKS} networks in groups: {ratio:.1f} times as fast as each alone (at least 3)")
-    sys.exit(too_much or ratio < 3)
-
-
 if __name__ == "__main__":
-    main()
+    found = _one_evaluation(int(sys.argv[1]), Path(sys.argv[2]) if sys.argv[2:] else None)
+    print(json.dumps(found))

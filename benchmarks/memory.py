@@ -1,55 +1,101 @@
-"""Peak memory of one outer step: back-gradient beside the stored graph.
+"""Peak memory of one outer step above start-up, beside the reference's.
 
-Run it with ``python benchmarks/memory.py``. Each figure comes from a process of its own, whose
-high-water mark of resident memory is read before and after one outer step. LeNet, 10 steps,
-minibatch 1024.
+LeNet, 10 steps, minibatch 1024. Each figure comes from a process of its own, whose high-water mark
+of resident memory is read before and after one outer step, as a user's run makes it.
 """
 
-import argparse
 import json
 import resource
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
-import torch
+from torch import nn
 
-from datadistill.core.adjoint import Adjoint, BackGradient, StoredGraph
-from datadistill.core.distiller import Distiller, DistillerConfig
-from datadistill.core.initialization import RandomInit
-from datadistill.core.network import Network
-from datadistill.core.objective import Classification
-from datadistill.models import LeNet
+from benchmarks.reference import gradient, sampled
+from benchmarks.speed import prepare
+from datadistill.core.adjoint import BackGradient, StoredGraph
+from datadistill.models import MLP, LeNet
+from datadistill.runs.distillation import Distillation
 
-ADJOINTS: dict[str, Adjoint] = {"back-gradient": BackGradient(), "stored-graph": StoredGraph()}
+MODULES: dict[str, Callable[[], nn.Module]] = {"lenet": LeNet, "mlp": lambda: MLP(hidden=512)}
 STEPS = 10
-PARAMETERS = sum(p.numel() for p in LeNet().parameters())
+GIB = 2**30
 
 
-def bytes_of_one_step(adjoint: str, updates: int, networks: int) -> int:
-    """Growth of this process's peak memory in one outer step. Call it once in a process."""
-    torch.set_num_threads(1)
-    images, labels = torch.randn(1024, 1, 28, 28), torch.arange(1024) % 10
-    config = DistillerConfig(steps=STEPS, epochs=updates // STEPS, networks=networks)
-    distiller = Distiller(
-        Network(LeNet(), images), RandomInit(), Classification(), config, ADJOINTS[adjoint]
+def measure(*, quick: bool = False) -> dict[str, Any]:
+    """T = 30 and 300 of both sides, and a long unroll; of 4 networks, in quick runs of 1."""
+    networks = 1 if quick else 4
+    reference, ours, stored = (
+        growth(side, 30, 4) for side in ("reference", "ours", "stored-graph")
     )
-    state = distiller.init(images.shape[1:], labels)
-    before = _peak()
-    distiller.step(state, (images, labels))
-    return _peak() - before
+    longer = growth("ours", 300, 4)
+    # The weights that are kept come on top, by design.
+    apart = [ours - kept_weights(30, 4), longer - kept_weights(300, 4)]
+    longest = growth("ours", 3000, networks)
+    return {
+        "rows": [
+            _row("T = 30, J = 4, against the reference", ours, reference, 0.25),
+            _row("T = 30, J = 4, against all graphs stored (J = 4 together)", ours, stored, None),
+            _row("T = 300 against T = 30, J = 4, kept weights apart", apart[1], apart[0], 1.3),
+            _row(f"T = 3,000, J = {networks}, against 1 GiB", longest, GIB, 1.0),
+        ]
+    }
 
 
-def measure(adjoint: str, updates: int, networks: int) -> int:
-    """The same in a process of its own."""
-    command = [sys.executable, __file__, "--one", adjoint, str(updates), str(networks)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+def _row(what: str, ours: int, against: int, at_most: float | None) -> dict[str, Any]:
+    return {
+        "what": what,
+        "peak, MB": round(ours / 1e6),
+        "against, MB": round(against / 1e6),
+        "ratio": ours / against,
+        "at most": at_most,
+    }
+
+
+def growth(
+    side: str, updates: int, networks: int, module: str = "lenet", batch_size: int = 1024
+) -> int:
+    """Bytes by which one outer step raises the peak of a process of its own."""
+    one = [side, str(updates), str(networks), module, str(batch_size)]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.memory", *one],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return json.loads(done.stdout)
 
 
-def kept_weights(updates: int, networks: int) -> int:
+def kept_weights(updates: int, networks: int, module: str = "lenet") -> int:
     """Bytes of θ₀ … θ_{T−1} of J networks."""
-    return 4 * updates * networks * PARAMETERS
+    return 4 * updates * networks * sum(p.numel() for p in MODULES[module]().parameters())
+
+
+def _one_step(side: str, updates: int, networks: int, module: str, batch_size: int) -> int:
+    """The growth of this process's peak; call it once in a process."""
+    epochs = updates // STEPS
+    distillation = prepare(
+        MODULES[module](), (1, 28, 28), networks, epochs=epochs, batch_size=batch_size
+    )
+    state, batch = distillation.start().distiller, distillation.batch(0)
+    plain = distillation.distiller.network.module()
+    before = _peak()
+    if side == "reference":
+        gradient(plain, sampled(distillation, 0), state.distilled, batch)
+    else:
+        _with_adjoint(distillation, side).distiller.step(state, batch)
+    return _peak() - before
+
+
+def _with_adjoint(distillation: Distillation, side: str) -> Distillation:
+    """The distillation with the adjoint that a side means; ``ours`` is the one of any run."""
+    if side == "ours":
+        return distillation
+    adjoint = StoredGraph() if side == "stored-graph" else BackGradient(int(side))
+    return replace(distillation, distiller=replace(distillation.distiller, adjoint=adjoint))
 
 
 def _peak() -> int:
@@ -57,24 +103,6 @@ def _peak() -> int:
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--one", nargs=3, metavar=("ADJOINT", "UPDATES", "NETWORKS"))
-    parser.add_argument("--networks", type=int, default=4)
-    options = parser.parse_args(arguments)
-    if options.one:
-        adjoint, updates, networks = options.one
-        print(json.dumps(bytes_of_one_step(adjoint, int(updates), int(networks))))
-        return
-    print(f"LeNet, J = {options.networks}: peak memory of one outer step above start-up, MB")
-    print(f"{'adjoint':<15}{'T = 30':>9}{'T = 300':>9}{'growth':>9}{'growth / kept weights':>24}")
-    kept = kept_weights(300, options.networks) - kept_weights(30, options.networks)
-    for adjoint in ADJOINTS:
-        few, many = (measure(adjoint, updates, options.networks) for updates in (30, 300))
-        figures = f"{few / 1e6:>9.0f}{many / 1e6:>9.0f}{(many - few) / 1e6:>9.0f}"
-        print(f"{adjoint:<15}{figures}{(many - few) / kept:>24.2f}")
-
-
 if __name__ == "__main__":
-    main()
+    side, updates, networks, module, batch_size = sys.argv[1:]
+    print(json.dumps(_one_step(side, int(updates), int(networks), module, int(batch_size))))

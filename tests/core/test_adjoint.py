@@ -6,10 +6,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from datadistill.core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
-from datadistill.core.distilled import Position, Steps
+from datadistill.core.adjoint import (
+    Adjoint,
+    BackGradient,
+    StoredGraph,
+    Truncated,
+    segments_of,
+)
+from datadistill.core.distilled import Position, Step, Steps
 from datadistill.core.random import stream
-from datadistill.core.update import update_of
+from datadistill.core.update import Learner, update_of
 from datadistill.errors import ConfigError
 from tests.helpers import (
     NETWORKS,
@@ -101,7 +107,7 @@ def test_every_adjoint_agrees_with_a_plain_nested_unroll_of_each_network(
             assert relative_error(found, mean) < 1e-10
 
 
-@pytest.mark.parametrize("adjoint", [BackGradient(), StoredGraph()])
+@pytest.mark.parametrize("adjoint", [BackGradient(), BackGradient(segments=4), StoredGraph()])
 def test_momentum_is_differentiated_exactly(adjoint: Adjoint) -> None:
     case = problem(steps=2, epochs=3, networks=2, momentum=0.8)
     plain = problem(steps=2, epochs=3, networks=2)
@@ -112,6 +118,58 @@ def test_momentum_is_differentiated_exactly(adjoint: Adjoint) -> None:
         assert float(found.norm()) == pytest.approx(expected, rel=1e-6)
         without = leaves(plain.differentiate(adjoint)[1])[name]
         assert relative_error(found, without) > 0.01
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.8])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_segments_change_no_bit_of_the_gradient(network: str, momentum: float) -> None:
+    case = problem(network, steps=3, epochs=3, networks=3, momentum=momentum, dtype=torch.float32)
+    losses, whole = case.differentiate(BackGradient(segments=1))
+    for segments in (2, 4, 99):
+        found_losses, found = case.differentiate(BackGradient(segments))
+        assert torch.equal(found_losses, losses)
+        for name, gradient in leaves(found).items():
+            assert torch.equal(gradient, leaves(whole)[name]), (segments, name)
+
+
+@pytest.mark.parametrize("adjoint", [BackGradient(), Truncated(17, random=False)])
+def test_weights_beyond_the_bound_are_kept_in_segments_with_the_same_gradient(
+    adjoint: Adjoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = problem(steps=4, epochs=5, networks=2)
+    updates = 20 if adjoint == BackGradient() else 17
+    made: list[int] = []
+
+    def counted(learner: Learner, step: Step) -> Learner:
+        made.append(1)
+        return update_of(case.network, case.objective.inner_loss, case.rule)(learner, step)
+
+    def differentiate() -> tuple[int, Steps]:
+        made.clear()
+        start, window = case.rule.start(case.theta0), stream(0, "window", 0)
+        _, gradient = adjoint(counted, start, case.steps, case.outer_loss, window)
+        return len(made), gradient
+
+    few, all_kept = differentiate()
+    assert few == 20 + updates  # each once forward, and once for its graph
+    monkeypatch.setattr("datadistill.core.adjoint.KEPT_BYTES", 0)
+    many, segmented = differentiate()
+    assert updates / 2 < many - few < updates  # all but the last segment a second time
+    for name, gradient in leaves(segmented).items():
+        assert torch.equal(gradient, leaves(all_kept)[name])
+
+
+def test_segments_are_as_few_as_keep_within_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = Learner({"w": torch.zeros(2, 3)}, {"w": torch.zeros(2, 3)})
+    for kept, expected in [(101, 1), (100, 2), (52, 2), (51, 3), (20, 10), (19, 10), (0, 10)]:
+        monkeypatch.setattr("datadistill.core.adjoint.KEPT_BYTES", 48 * kept)
+        assert segments_of(100, learner) == expected
+    assert segments_of(1, learner) == 1
+
+
+def test_no_segments_are_refused() -> None:
+    with pytest.raises(ConfigError, match="at least 1"):
+        BackGradient(segments=0)
 
 
 def test_hard_labels_have_no_gradient_but_images_and_rates_do() -> None:

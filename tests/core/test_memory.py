@@ -1,8 +1,12 @@
 import pytest
-from benchmarks.memory import kept_weights, measure
+from benchmarks.memory import growth, kept_weights
 
 
 @pytest.mark.skipif("sys.platform == 'win32'", reason="needs the resource module")
-def test_memory_of_back_gradient_grows_with_the_updates_by_the_kept_weights_alone() -> None:
-    growth = measure("back-gradient", 300, 4) - measure("back-gradient", 30, 4)
-    assert growth < 1.5 * (kept_weights(300, 4) - kept_weights(30, 4))
+def test_memory_of_back_gradient_grows_by_the_kept_weights_alone_and_in_segments_by_few() -> None:
+    few, many, in_ten_segments = (
+        growth(side, updates, 1, "mlp", 64) for side, updates in [("1", 10), ("1", 70), ("10", 70)]
+    )
+    kept = kept_weights(60, 1, "mlp")
+    assert 0.8 * kept < many - few < 1.5 * kept
+    assert in_ten_segments - few < 0.3 * kept  # 10 beginnings and 7 of one segment, not 10 in all

@@ -1,7 +1,8 @@
 """Adjoints: how the gradient of the outer loss travels back through the updates."""
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
@@ -14,6 +15,9 @@ from .update import Learner, Update
 
 OuterLoss = Callable[[Weights], Tensor]
 """θ_T → the losses (J,) of J networks on real data."""
+
+KEPT_BYTES = 384 * 2**20
+"""What the weights kept in a forward sweep may take before it is divided into segments."""
 
 
 class Adjoint(Protocol):
@@ -36,11 +40,26 @@ class Adjoint(Protocol):
 
 @dataclass(frozen=True)
 class BackGradient:
-    """Exact, in the memory of one update's graph and the weights θ₀ … θ_{T−1}.
+    """Exact, in the memory of one update's graph and of the weights that are kept.
 
-    Forward, only the weights are kept; backward, the graph of one update at a time is
-    built again and v = ∂L/∂θ_{t+1} pulled back through it.
+    Forward, only weights are kept; backward, the graph of one update at a time is built again
+    and v = ∂L/∂θ_{t+1} pulled back through it. A long unroll is divided into segments: only
+    the weights at the beginning of each are kept, and its updates are made again when v comes
+    to it. The gradient is the same to the last bit.
+
+    Attributes:
+        segments: Into how many; by default as few as keep the weights within 384 MiB, and at
+            most √T.
     """
+
+    segments: int | None = field(default=None, repr=False)  # changes no result
+
+    def __post_init__(self) -> None:
+        if self.segments is not None and self.segments < 1:
+            raise ConfigError(
+                f"The back-gradient adjoint got {self.segments} segments.",
+                "Choose at least 1, or leave segments out.",
+            )
 
     def __call__(
         self,
@@ -51,7 +70,7 @@ class BackGradient:
         generator: torch.Generator,
     ) -> tuple[Tensor, Steps]:
         schedule = steps.schedule
-        return _sweep(update, learner, steps, outer_loss, schedule, window=len(schedule))
+        return _sweep(update, learner, steps, outer_loss, schedule, len(schedule), self.segments)
 
 
 @dataclass(frozen=True)
@@ -118,18 +137,25 @@ def _sweep(
     outer_loss: OuterLoss,
     schedule: list[Position],
     window: int,
+    segments: int | None = None,
 ) -> tuple[Tensor, Steps]:
     """Makes the updates of ``schedule`` and pulls back through the last ``window`` of them."""
     before, inside = schedule[: len(schedule) - window], schedule[len(schedule) - window :]
-    # One block per weight: T small tensors between temporaries would fragment the memory.
-    trail = [leaf.new_empty((window, *leaf.shape)) for leaf in learner.leaves()]
-    with torch.no_grad():
-        for position in before:
-            learner = update(learner, steps[position])
-        for t, position in enumerate(inside):
-            for kept, leaf in zip(trail, learner.leaves(), strict=True):
-                kept[t] = leaf
+    parts = _divide(inside, segments or segments_of(window, learner))
+    starts, trail = _Trail(learner, len(parts)), _Trail(learner, len(parts[0]))
+
+    @torch.no_grad()
+    def forward(learner: Learner, positions: list[Position], trail: _Trail | None) -> Learner:
+        for t, position in enumerate(positions):
+            if trail is not None:
+                trail.keep(t, learner)
             learner = update(learner, steps[position])  # θ_{t+1} = θ_t − η̃_t ∇ℓ(x̃_t, θ_t)
+        return learner
+
+    learner = forward(learner, before, None)
+    for n, part in enumerate(parts):
+        starts.keep(n, learner)
+        learner = forward(learner, part, trail)
 
     losses, v = _outer_gradient(outer_loss, learner)  # v = ∂L/∂θ_T
     total = Steps(
@@ -137,13 +163,45 @@ def _sweep(
         torch.zeros_like(steps.labels),
         torch.zeros_like(steps.learning_rates),
     )
-    for t, position in reversed(list(enumerate(inside))):
-        learner = learner.rebuild([kept[t] for kept in trail])
-        v, gradient = _pull_back(update, learner, steps[position], v)
-        total.inputs[position.step] += gradient.inputs
-        total.labels[position.step] += gradient.labels
-        total.learning_rates[position.epoch, position.step] += gradient.learning_rate
+    for n, part in reversed(list(enumerate(parts))):
+        if part is not parts[-1]:  # whose weights are there still
+            forward(starts[n], part, trail)
+        for t, position in reversed(list(enumerate(part))):
+            v, gradient = _pull_back(update, trail[t], steps[position], v)
+            total.inputs[position.step] += gradient.inputs
+            total.labels[position.step] += gradient.labels
+            total.learning_rates[position.epoch, position.step] += gradient.learning_rate
     return losses, total
+
+
+class _Trail:
+    """Learners along the way, in one block per tensor: many small ones fragment the memory."""
+
+    def __init__(self, learner: Learner, length: int) -> None:
+        self._like = learner
+        self._blocks = [leaf.new_empty((length, *leaf.shape)) for leaf in learner.leaves()]
+
+    def keep(self, t: int, learner: Learner) -> None:
+        for block, leaf in zip(self._blocks, learner.leaves(), strict=True):
+            block[t] = leaf
+
+    def __getitem__(self, t: int) -> Learner:
+        # Copies: the last bit of a product may depend on where in memory its factors begin.
+        return self._like.rebuild([block[t].clone() for block in self._blocks])
+
+
+def segments_of(updates: int, learner: Learner) -> int:
+    """The fewest segments whose kept weights fit the bound; √T keep the least."""
+    each = sum(leaf.numel() * leaf.element_size() for leaf in learner.leaves())
+    most = math.isqrt(updates - 1) + 1
+    fitting = (n for n in range(1, most) if (n + math.ceil(updates / n)) * each <= KEPT_BYTES)
+    return next(fitting, most)
+
+
+def _divide(positions: list[Position], segments: int) -> list[list[Position]]:
+    """Runs of equal length; the last may be shorter."""
+    length = math.ceil(len(positions) / segments)
+    return [positions[begin : begin + length] for begin in range(0, len(positions), length)]
 
 
 def _outer_gradient(outer_loss: OuterLoss, learner: Learner) -> tuple[Tensor, list[Tensor]]:

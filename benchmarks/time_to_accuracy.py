@@ -1,0 +1,248 @@
+"""Time until distilled data reach an accuracy, against the reference with the paper's schedule.
+
+MNIST, LeNet. Ours is the recipe as it stands; the reference makes the paper's outer steps with the
+published algorithm. Both are measured on held-out training data after the same outer steps; the
+clock stands still meanwhile. A seed is run on one side and then on the other; the reference is
+stopped when the ratio is known to be large enough, and the ratio is then a lower bound.
+
+    python -m benchmarks.time_to_accuracy random --seeds 0 1 2
+"""
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.reference import ReferenceRun, paper_settings
+from benchmarks.results import RESULTS, Results, machine
+from benchmarks.timing import THREADS
+from datadistill.core.distilled import Steps
+from datadistill.core.random import stream
+from datadistill.evaluation import evaluate
+from datadistill.runs.distillation import Distillation
+from datadistill.runs.named import Experiment
+from datadistill.runs.recipes import read_recipe
+
+NAME = "time_to_accuracy"
+FIRST, GROWTH = 20, 1.05  # measured after outer step 20, and then after every 5 % more
+EXAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is to be reached, and how much sooner.
+
+    Attributes:
+        recipe: The experiment.
+        target: The accuracy.
+        at_least: The promised ratio of times.
+        cap: The ratio at which the reference is stopped.
+        networks: Networks that are measured.
+        seconds: The longest time of ours, after which the target counts as missed.
+    """
+
+    recipe: str
+    target: float
+    at_least: float
+    cap: float
+    networks: int
+    seconds: float = 3600
+
+
+CASES = {
+    "fixed": Case("mnist-fixed-10", 0.90, at_least=4, cap=4.5, networks=1),
+    "random": Case("mnist-random-100", 0.795, at_least=10, cap=11, networks=20),
+}
+# To fit into minutes: what random initializations reach early, and the first seed alone.
+QUICK = {
+    "fixed": replace(CASES["fixed"], seconds=20),
+    "random": replace(CASES["random"], target=0.6, networks=8, seconds=10),
+}
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far one side came.
+
+    Attributes:
+        seconds: Of its outer steps, without measuring.
+        outer_steps: How many.
+        accuracy: The last that was measured.
+        reached: Whether it is the target.
+    """
+
+    seconds: float
+    outer_steps: int
+    accuracy: float | None
+    reached: bool
+
+
+Advance = Callable[[], tuple[int, Steps]]
+"""Makes one outer step; returns how many are done, and the distilled data."""
+
+
+def measure(*, quick: bool = False, data_dir: Path | None = None) -> dict[str, Any]:
+    """All cases; a quick run has one seed and lower targets."""
+    cases, seeds = (QUICK, [0]) if quick else (CASES, [0, 1, 2])
+    runs = [pair(name, cases[name], seed, data_dir) for name in cases for seed in seeds]
+    return figures(runs)
+
+
+def pair(name: str, case: Case, seed: int, data_dir: Path | None) -> dict[str, Any]:
+    """One seed on both sides."""
+    mine = run(ours, case, seed, data_dir, case.seconds)
+    print(f"  {name}, seed {seed}: ours {mine}", flush=True)
+    limit = case.cap * mine.seconds if mine.reached else 0.0
+    theirs = run(reference, case, seed, data_dir, limit)
+    print(f"  {name}, seed {seed}: reference {theirs}", flush=True)
+    return {
+        "case": name,
+        "seed": seed,
+        **{key: getattr(case, key) for key in ("recipe", "target", "at_least")},
+        "ours": asdict(mine),
+        "reference": asdict(theirs),
+    }
+
+
+def run(
+    side: Callable[[Distillation], Advance],
+    case: Case,
+    seed: int,
+    data_dir: Path | None,
+    limit: float,
+) -> Reached:
+    """Makes outer steps until the target, or until a time is over."""
+    distillation = prepare(case.recipe, seed, data_dir, paper=side is reference)
+    advance, due, seconds = side(distillation), cadence(), 0.0
+    look, accuracy, done = next(due), None, 0
+    while seconds < limit and done < distillation.config.iterations:
+        begin = time.perf_counter()
+        done, steps = advance()
+        seconds += time.perf_counter() - begin
+        if done == look:
+            look, accuracy = next(due), accuracy_of(distillation, steps, case.networks)
+            if accuracy >= case.target:
+                return Reached(seconds, done, accuracy, True)
+    return Reached(seconds, done, accuracy, False)
+
+
+def cadence() -> Iterator[int]:
+    """The outer steps after which both sides are measured."""
+    step = FIRST
+    while True:
+        yield step
+        step = max(step + 1, math.ceil(GROWTH * step))
+
+
+def prepare(recipe: str, seed: int, data_dir: Path | None, *, paper: bool) -> Distillation:
+    """A recipe with another seed; with the paper's minibatch and networks for the reference."""
+    torch.set_num_threads(THREADS)
+    config = replace(
+        read_recipe(recipe).config, seed=seed, init_seed=seed, data_dir=data_dir, device="cpu"
+    )
+    return Experiment.named_by(paper_settings(config) if paper else config).distillation
+
+
+def ours(distillation: Distillation) -> Advance:
+    """Outer steps as a run makes them, without its own measurements."""
+    never = replace(distillation.config, validate_every=distillation.config.iterations)
+    quiet = distillation.with_config(never)
+    state = quiet.start()
+
+    def advance() -> tuple[int, Steps]:
+        nonlocal state
+        state, _ = quiet.advance(state)
+        return state.outer_step, state.distiller.distilled
+
+    return advance
+
+
+def reference(distillation: Distillation) -> Advance:
+    """Outer steps of the reference."""
+    whole = ReferenceRun(distillation)
+
+    def advance() -> tuple[int, Steps]:
+        whole.step()
+        return whole.outer_step, whole.distilled
+
+    return advance
+
+
+def accuracy_of(distillation: Distillation, steps: Steps, networks: int) -> float:
+    """The mean accuracy of networks on held-out training data."""
+    held_out = distillation.held_out
+    assert held_out is not None
+    some = torch.randperm(len(held_out), generator=stream(0, "measured"))[:EXAMPLES]
+    data, threads = held_out.part(some, "validation"), torch.get_num_threads()
+    found = evaluate(distillation.distilled(steps, 0), data, networks=networks).mean
+    torch.set_num_threads(threads)
+    return found
+
+
+def figures(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One row for each case: mean times over the seeds."""
+    rows: list[dict[str, Any]] = []
+    for name in dict.fromkeys(one["case"] for one in runs):
+        mine = [one for one in runs if one["case"] == name]
+        seconds = {
+            side: sum(one[side]["seconds"] for one in mine) / len(mine)
+            for side in ("reference", "ours")
+        }
+        found = all(one["ours"]["reached"] for one in mine)
+        rows.append(
+            {
+                "recipe": mine[0]["recipe"],
+                "target, %": 100 * mine[0]["target"],
+                "seeds": len(mine),
+                "reference, s": seconds["reference"],
+                "ours, s": seconds["ours"],
+                "ratio": seconds["reference"] / seconds["ours"] if found else None,
+                "lower bound": not all(one["reference"]["reached"] for one in mine),
+                "at least": mine[0]["at_least"],
+            }
+        )
+    return {"runs": list(runs), "rows": rows}
+
+
+def merged(old: Sequence[dict[str, Any]], new: dict[str, Any]) -> list[dict[str, Any]]:
+    """Runs with a newer one, which takes the place of the same seed's; other targets go."""
+    same = ("case", "seed")
+    kept = [
+        one
+        for one in old
+        if any(one[key] != new[key] for key in same)
+        and (one["case"] != new["case"] or one["target"] == new["target"])
+    ]
+    return sorted([*kept, new], key=lambda one: (one["case"], one["seed"]))
+
+
+def main() -> None:
+    """Runs some seeds of one case, and keeps each in the results as soon as it is there."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("case", choices=CASES)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--target", type=float, help="accuracy between 0 and 1")
+    parser.add_argument("--cap", type=float, help="ratio at which the reference is stopped")
+    parser.add_argument("--seconds", type=float, help="longest time of ours")
+    parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    given = {key: getattr(options, key) for key in ("target", "cap", "seconds")}
+    case = replace(CASES[options.case], **{k: v for k, v in given.items() if v is not None})
+    for seed in options.seeds:
+        on = machine()
+        new = pair(options.case, case, seed, options.data_dir)
+        results = Results.read(options.output)
+        entry = results.entries.get(NAME, {})
+        old = [] if entry.get("quick") else entry.get("runs", [])
+        results.add(NAME, figures(merged(old, new)), quick=False, on=on)
+        print(results.table(NAME), flush=True)
+
+
+if __name__ == "__main__":
+    main()

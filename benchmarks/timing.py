@@ -1,0 +1,50 @@
+"""Two sides measured alternately in one run, so that other load on the machine hits both."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
+
+THREADS = torch.get_num_threads()
+"""PyTorch's own choice, before any side makes another."""
+
+
+def alternately(sides: Mapping[str, Callable[[], object]], trials: int) -> dict[str, float]:
+    """The best seconds of each side; a first turn of each is not counted."""
+    best = dict.fromkeys(sides, float("inf"))
+    for trial in range(trials + 1):
+        for name, work in sides.items():
+            begin = time.perf_counter()
+            work()
+            if trial:
+                best[name] = min(best[name], time.perf_counter() - begin)
+    return best
+
+
+def matmul_peak(size: int = 2048, trials: int = 5) -> float:
+    """Floating-point operations a second of one large float32 matrix product."""
+    a, b = torch.randn(size, size), torch.randn(size, size)
+    best = alternately({"matmul": lambda: a @ b}, trials)["matmul"]
+    return 2 * size**3 / best
+
+
+class Operations(TorchDispatchMode):
+    """Counts the floating-point operations of matrix products and convolutions.
+
+    ``FlopCounterMode`` counts the same, but hangs hooks on modules that second derivatives refuse.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Lets the operation happen, and counts it."""
+        found = func(*args, **(kwargs or {}))
+        count = flop_registry.get(func.overloadpacket)
+        if count is not None:
+            self.total += count(*args, **(kwargs or {}), out_val=found)
+        return found
