@@ -64,3 +64,9 @@ class NonFiniteError(DataDistillError):
     """Too many outer steps in a row gave a loss or gradient that is not finite."""
 
     exit_code = 1
+
+
+class TeamError(DataDistillError):
+    """A process of a run that several make together has ended, or does not answer."""
+
+    exit_code = 1

@@ -34,17 +34,31 @@ def write_container(
     make_folder: bool = True,
 ) -> None:
     """Writes tensors and a JSON header to one file, atomically."""
+    write_atomically(path, encode(tensors, header, kind), make_folder=make_folder)
+
+
+def encode(tensors: dict[str, Tensor], header: dict[str, Any], kind: Kind) -> bytes:
+    """The bytes of a file of tensors and a JSON header."""
     tensors = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
-    index, data = _split(safetensors.torch.save(tensors), path)
+    index, data = _split(safetensors.torch.save(tensors), "The content")
     header = {"schema_version": SCHEMA_VERSION, **header}
     header["content_hash"] = _content_hash(header, index, data)
-    content = safetensors.torch.save(tensors, {KEYS[kind]: _canonical(header)})
-    write_atomically(path, content, make_folder=make_folder)
+    return safetensors.torch.save(tensors, {KEYS[kind]: _canonical(header)})
 
 
 def read_container(path: Path, kind: Kind = "artefact") -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Reads and checks a file; returns its tensors and its header."""
-    raw = _read(path)
+    return decode(_read(path), kind, path)
+
+
+def decode(raw: bytes, kind: Kind, path: Path | str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Checks the bytes of a file; returns its tensors and its header.
+
+    Args:
+        raw: The bytes.
+        kind: What they should be.
+        path: Where they come from, for errors.
+    """
     index, data = _split(raw, path)
     metadata = index.pop("__metadata__", None)
     if not isinstance(metadata, dict) or KEYS[kind] not in metadata:
@@ -97,7 +111,7 @@ def _read(path: Path) -> bytes:
     return raw
 
 
-def _split(raw: bytes, path: Path) -> tuple[dict[str, Any], memoryview]:
+def _split(raw: bytes, path: Path | str) -> tuple[dict[str, Any], memoryview]:
     """Splits a safetensors file into its JSON index and its data."""
     length = int.from_bytes(raw[:8], "little")
     if len(raw) < 10 or raw[8:9] != b"{" or length > HEADER_LIMIT:
@@ -135,5 +149,5 @@ def _canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def _damaged(path: Path, how: str) -> ArtefactError:
+def _damaged(path: Path | str, how: str) -> ArtefactError:
     return ArtefactError(f"{path} is damaged: {how}.", "Restore it from a copy, or make it again.")

@@ -12,7 +12,9 @@ from ..errors import ConfigError, FileError
 from ..runs import RunConfig
 from ..runs.cost import Cost, measure_cost, parse_time, time_text
 from ..runs.folder import RunFolder, free_folder
+from ..runs.follow import follow
 from ..runs.named import Experiment, check_no_code
+from ..runs.processes import Processes, together
 from ..runs.recipes import read_recipe
 from .console import Common, Switch
 from .outcome import carry_out
@@ -41,16 +43,25 @@ class Distill(Common):
 
     def run(self) -> None:
         """Distils, tests once on the test set, and writes the artefact and its picture."""
+        self.config.check_division()
+        with together(self.config.processes, debug=self.debug) as team:
+            if team.leads:
+                self._lead(team)
+            else:
+                follow(team)
+
+    def _lead(self, team: Processes) -> None:
         begin = time.monotonic()
         budget = None if self.time_budget is None else parse_time(self.time_budget)
         folder = self._folder()
-        found = Experiment.named_by(_lasting(self.config))
+        found = Experiment.named_by(_lasting(self.config), team)
         config, until = found.distillation.config, None
         self.say(
             f"Distilling {len(found.train):,} examples of {found.train.name} for {config.model}, "
             f"{config.initialization} initialization: steps {config.steps}, epochs {config.epochs}."
         )
         if budget is not None or self.dry_run or not self.quiet:
+            team.assemble()
             cost = measure_cost(found.distillation, found.test)
             if budget is not None:
                 left = budget - (time.monotonic() - begin)
@@ -112,6 +123,8 @@ def _cost_text(config: RunConfig, cost: Cost) -> str:
     every = config.validate_every or config.iterations
     total = cost.total(config.iterations, every)
     memory = f"; memory at its peak {cost.memory / 2**30:.1f} GiB" if cost.memory else ""
+    if memory and config.processes > 1:
+        memory += f" in each of {config.processes} processes"
     return (
         f"Measured here: {time_text(cost.outer_step)} an outer step, {config.iterations:,} of them "
         f"and the tests about {time_text(total)}{memory}."

@@ -12,7 +12,7 @@ from torch import nn
 
 from .. import models
 from ..artefact import DistilledData, load
-from ..core.device import DeviceName
+from ..core.device import DeviceName, resolve_device
 from ..data import LabelledData
 from ..errors import ArtefactError, ConfigError
 from ..evaluation import (
@@ -24,6 +24,7 @@ from ..evaluation import (
 )
 from ..progress import ProgressCallback
 from ..runs.baseline_table import baseline_table
+from ..runs.processes import Processes, together, world_size
 from .choices import DataChoice, ModelChoice
 from .console import Common, Switch, going_on, out
 from .table import print_baselines
@@ -107,6 +108,8 @@ class Evaluate(DataChoice, ModelChoice, Ordinary):
             )
         if self.select != "train" and not self.baselines:
             raise ConfigError("Without baselines nothing is selected.", "Add --baselines.")
+        if self.baselines and world_size() > 1:
+            raise ConfigError("The baselines are one process's work.", "Start it without torchrun.")
         if self.memory < 1:
             raise ConfigError(f"memory is {self.memory}.", "Set it to at least 1 megabyte.")
         distilled = load(artefact_at(self.artefact))
@@ -115,10 +118,9 @@ class Evaluate(DataChoice, ModelChoice, Ordinary):
         if self.baselines:
             self._compare(distilled, train, test)
             return
-        with self.bars() as progress:
-            results = self._evaluate(
-                distilled, test if self.split == "test" else train, ordinary, progress
-            )
+        with together() as team, self.bars() as progress:
+            data = test if self.split == "test" else train
+            results = self._evaluate(distilled, data, ordinary, team, progress)
         if self.json:
             out.print_json(json.dumps(self._as_json(results)))
             return
@@ -156,6 +158,7 @@ class Evaluate(DataChoice, ModelChoice, Ordinary):
         distilled: DistilledData,
         data: LabelledData,
         ordinary: OrdinaryTraining | None,
+        team: Processes,
         progress: ProgressCallback,
     ) -> list[Evaluation]:
         module = self._module(distilled)
@@ -165,8 +168,9 @@ class Evaluate(DataChoice, ModelChoice, Ordinary):
             "module": module if own else None,
             "architecture": None if own else module,
             "seed": self.seed,
-            "device": self.device,
+            "device": str(team.device(resolve_device(self.device))),
             "memory": self.memory * MEGABYTE,
+            "team": team,
             "progress": progress,
         }
         if ordinary:

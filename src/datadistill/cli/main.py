@@ -1,14 +1,18 @@
 """The command line: ``datadistill COMMAND``."""
 
+import contextlib
+import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import torch
 import tyro
 
-from ..errors import DataDistillError
+from ..errors import ConfigError, DataDistillError
+from ..runs.processes import follows, world_size
 from ..version import __version__
 from .console import err
 from .data import Data
@@ -40,9 +44,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments in (["--version"], ["version"]):
         print(f"datadistill {__version__}")  # noqa: T201
         return 0
+    if follows() and "--debug" not in arguments:  # process 0 speaks for all
+        with (
+            Path(os.devnull).open("w") as nowhere,
+            contextlib.redirect_stdout(nowhere),
+            contextlib.redirect_stderr(nowhere),
+        ):
+            return _run(arguments)
+    return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
     try:
         # Settings check themselves when they are made, so parsing may raise our errors too.
-        _parse(arguments).run()
+        command = _parse(arguments)
+        if world_size() > 1 and not isinstance(command, Distill | Resume | Evaluate):
+            raise ConfigError(
+                f"datadistill {arguments[0]} is done by one process.", "Start it without torchrun."
+            )
+        command.run()
     except KeyboardInterrupt as interrupt:
         err.print(f"Interrupted; {str(interrupt) or 'nothing was written.'}", markup=False)
         return INTERRUPTED

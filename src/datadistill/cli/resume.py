@@ -6,8 +6,11 @@ from typing import Annotated, Any
 
 import tyro
 
+from ..runs import RunConfig
 from ..runs.folder import RunFolder
+from ..runs.follow import follow
 from ..runs.named import Experiment, check_no_code, config_of_run
+from ..runs.processes import follows, together
 from .console import Common
 from .outcome import carry_out
 
@@ -27,21 +30,37 @@ class Resume(Common):
     """Outer steps in all: more than planned, or as many as are done, to end it there."""
     data_dir: Path | None = None
     """Data folder, if it has moved."""
+    processes: int | None = None
+    """Processes; with another number the last bits of figures may differ."""
     threads: int | None = None
-    """Processor threads; with another number the last bits of figures may differ."""
+    """Processor threads of each; with another number the last bits of figures may differ."""
     model: str | None = None
     """Your own network, if the run has one: code runs only if you name it yourself."""
 
     def run(self) -> None:
         """Resumes, tests once on the test set, and writes the artefact and its picture."""
+        if follows():  # process 0 tells it all
+            with together() as team:
+                follow(team)
+            return
         folder = RunFolder(self.run_folder)
-        config = config_of_run(folder)
+        before = config_of_run(folder)
+        config = self._changed(before, folder)
+        with together(config.processes, debug=self.debug) as team:
+            if team.size != before.processes:
+                config = replace(config, threads=self.threads)
+            carry_out(self, Experiment.named_by(config, team), folder)
+
+    def _changed(self, config: RunConfig, folder: RunFolder) -> RunConfig:
+        """The run's settings with those that are given here."""
         if self.model != config.model:
             check_no_code(config, str(folder.config))
         given: dict[str, Any] = {
             "iterations": self.iterations,
             "data_dir": self.data_dir and self.data_dir.absolute(),
+            "processes": self.processes,
             "threads": self.threads,
         }
         config = replace(config, **{n: value for n, value in given.items() if value is not None})
-        carry_out(self, Experiment.named_by(config), folder)
+        config.check_division()
+        return config

@@ -22,6 +22,7 @@ from .network import Network, Weights
 from .objective import Objective
 from .optimizer import AdamState, adam, adam_init
 from .random import stream
+from .team import ALONE, Team, check_division
 from .update import GradientDescent, Update, update_of
 
 
@@ -91,6 +92,11 @@ class DistillerConfig:
         return self.outer_lr * self.decay**periods
 
 
+def default_networks(*, fixed: bool) -> int:
+    """Networks sampled per outer step, unless a configuration says how many."""
+    return 1 if fixed else 4
+
+
 @dataclass(frozen=True)
 class DistillerState:
     """Everything that changes from one outer step to the next.
@@ -130,13 +136,17 @@ class Metrics:
 
 @dataclass(frozen=True)
 class Distiller:
-    """Learns distilled data for a network, an initialization and an objective."""
+    """Learns distilled data for a network, an initialization and an objective.
+
+    In a team, each member computes its share of the networks, and all end with the same state.
+    """
 
     network: Network
     initialization: Initialization
     objective: Objective
     config: DistillerConfig
     adjoint: Adjoint = field(default_factory=BackGradient)
+    team: Team = ALONE
 
     def __post_init__(self) -> None:
         if self.initialization.fixed and (self.config.networks or 1) > 1:
@@ -145,11 +155,12 @@ class Distiller:
                 "compute the same thing several times.",
                 "Leave networks out, or choose a random initialization.",
             )
+        check_division(self.networks, self.team.size, fixed=self.initialization.fixed)
 
     @property
     def networks(self) -> int:
         """J: how many networks are sampled per outer step."""
-        return self.config.networks or (1 if self.initialization.fixed else 4)
+        return self.config.networks or default_networks(fixed=self.initialization.fixed)
 
     @property
     def rule(self) -> GradientDescent:
@@ -225,7 +236,7 @@ class Distiller:
         config, t = self.config, state.outer_step
         numbers = range(t * self.networks, (t + 1) * self.networks)
         theta0 = self.initialization.sample(
-            self.network, networks_for(config.seed, "network", numbers)
+            self.network, networks_for(config.seed, "network", self.team.share(numbers))
         )
 
         def outer_loss(weights: Weights) -> Tensor:
@@ -245,7 +256,7 @@ class Distiller:
         gradient = {"inputs": by_step.inputs, "labels": by_step.labels}
         if "raw_rates" in state.parameters:  # dη̃/d raw of softplus is the sigmoid
             gradient["raw_rates"] = by_step.learning_rates * state.parameters["raw_rates"].sigmoid()
-        return losses, {name: gradient[name] for name in state.parameters}
+        return self.team.mean(numbers, losses, {n: gradient[n] for n in state.parameters})
 
     @cached_property
     def engine(self) -> Engine:

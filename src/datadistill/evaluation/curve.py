@@ -7,6 +7,7 @@ from torch import Tensor
 from ..core.distilled import Step, Steps
 from ..core.network import Network, Weights
 from ..core.objective import Objective
+from ..core.team import ALONE, Team
 from ..core.update import GradientDescent
 from ..data import LabelledData
 from ..errors import ConfigError
@@ -30,6 +31,7 @@ def curve(
     seed: int = 0,
     after: Sequence[int] | None = None,
     memory: int = DEFAULT_BYTES,
+    team: Team = ALONE,
     progress: ProgressCallback = silent,
 ) -> list[Evaluation]:
     """Trains held-out networks on steps of distilled data, and tests them along the way.
@@ -49,6 +51,7 @@ def curve(
         after: Numbers of updates after which to test; 0 is the untrained network. By default
             after the last update alone.
         memory: Bound of bytes for the networks that are side by side.
+        team: The members among which the networks are divided.
         progress: Called after every test of a group of networks, perhaps in another thread.
 
     Returns:
@@ -86,5 +89,6 @@ def curve(
         seed=seed,
         memory=memory,
         each=architecture.bytes_in_training(steps.inputs.shape[1], rule.momentum > 0),
+        team=team,
         progress=progress,
     )

@@ -8,6 +8,7 @@ from typing import Any
 from torch import nn
 
 from ..artefact import DistilledData
+from ..core.team import ALONE, Team
 from ..progress import ProgressCallback, silent
 from .curve import curve
 from .learners import HELD_OUT_NETWORKS as HELD_OUT_NETWORKS
@@ -28,6 +29,7 @@ def evaluate(
     seed: int = 0,
     device: str = "auto",
     memory: int = DEFAULT_BYTES,
+    team: Team = ALONE,
     progress: ProgressCallback = silent,
 ) -> Evaluation:
     """Trains networks on distilled data and tests them on real data.
@@ -43,11 +45,12 @@ def evaluate(
         seed: Which held-out networks.
         device: Where to compute: auto, cpu, cuda or mps.
         memory: Bound of bytes for the networks that are trained side by side.
+        team: The processes among which the networks are divided; this one alone by default.
         progress: Called after every group of networks.
     """
     learners = Learners.of(distilled, data, networks, module, architecture, device)
     last = len(learners.distilled.steps.schedule)
-    return _curve(learners, [last], seed, memory, progress)[0]
+    return _curve(learners, [last], seed, memory, team, progress)[0]
 
 
 def learning_curve(
@@ -61,6 +64,7 @@ def learning_curve(
     seed: int = 0,
     device: str = "auto",
     memory: int = DEFAULT_BYTES,
+    team: Team = ALONE,
     progress: ProgressCallback = silent,
 ) -> list[Evaluation]:
     """Trains networks on distilled data and tests them after every update.
@@ -76,6 +80,7 @@ def learning_curve(
         seed: Which held-out networks.
         device: Where to compute.
         memory: Bound of bytes.
+        team: The processes among which the networks are divided.
         progress: Called after every test of a group of networks.
 
     Returns:
@@ -84,11 +89,16 @@ def learning_curve(
     learners = Learners.of(distilled, data, networks, module, architecture, device)
     last = len(learners.distilled.steps.schedule)
     after = range(last + 1) if after is None else after
-    return _curve(learners, after, seed, memory, progress)
+    return _curve(learners, after, seed, memory, team, progress)
 
 
 def _curve(
-    learners: Learners, after: Sequence[int], seed: int, memory: int, progress: ProgressCallback
+    learners: Learners,
+    after: Sequence[int],
+    seed: int,
+    memory: int,
+    team: Team,
+    progress: ProgressCallback,
 ) -> list[Evaluation]:
     found = curve(
         learners.distilled.steps,
@@ -101,6 +111,7 @@ def _curve(
         seed=seed,
         after=after,
         memory=memory,
+        team=team,
         progress=progress,
     )
     return [replace(one, note=learners.note) for one in found]

@@ -9,6 +9,7 @@ from ..core.groups import Groups, in_order
 from ..core.initialization import networks_for
 from ..core.network import Weights
 from ..core.objective import Objective
+from ..core.team import Team
 from ..data import LabelledData
 from ..errors import ConfigError
 from ..progress import Progress, ProgressCallback
@@ -35,6 +36,7 @@ def train_and_test(
     seed: int,
     memory: int,
     each: int,
+    team: Team,
     progress: ProgressCallback,
 ) -> list[Evaluation]:
     """Trains held-out networks and tests them after some of their updates.
@@ -50,6 +52,7 @@ def train_and_test(
         seed: Which held-out networks.
         memory: Bound of bytes.
         each: Bytes of one network in training.
+        team: Divides the networks among its members; all get the same evaluations.
         progress: Called after every test of a group.
 
     Returns:
@@ -58,10 +61,12 @@ def train_and_test(
     if networks < 1:
         raise ConfigError(f"networks is {networks}.", "Set networks to at least 1.")
     tester, tests = Tester(architecture, data, objective), sorted(set(after))
-    report = _Report(progress, networks * len(tests), objective.metric)
+    mine = team.share(range(networks))
+    report = _Report(progress, len(mine) * len(tests), objective.metric)
     drawing = Lock()
 
-    def work(numbers: range, wanted: Callable[[], None]) -> list[Sums]:
+    def work(group: range, wanted: Callable[[], None]) -> list[Sums]:
+        numbers = mine[group.start : group.stop]
         with drawing:  # what draws the weights may not be made for several threads
             theta0 = sample(networks_for(seed, "held-out network", numbers))
         tested: list[Sums] = []
@@ -75,11 +80,22 @@ def train_and_test(
                     break
         return tested
 
-    groups = Groups.within(
-        memory, networks, each=each, besides=tester.bytes, threads=tester.threads
-    )
-    found = dict(zip(tests, in_order(groups.each(work)), strict=True))
-    return [tester.evaluation(found[t], seed, t) for t in after]
+    found: list[list[Sums]] = [[tester.nothing] for _ in tests]
+    if mine:
+        groups = Groups.within(
+            memory, len(mine), each=each, besides=tester.bytes, threads=tester.threads
+        )
+        found = in_order(groups.each(work))
+    everyone = dict(zip(tests, _gather(team, networks, found), strict=True))
+    return [tester.evaluation([everyone[t]], seed, t) for t in after]
+
+
+def _gather(team: Team, networks: int, found: list[list[Sums]]) -> list[Sums]:
+    """The sums of all networks, from every member's groups; one for each test."""
+    tests = [Sums(*map(torch.cat, zip(*groups, strict=True))) for groups in found]
+    rows = torch.stack([torch.cat([s.scores, s.losses[:, None]], 1) for s in tests], 1)
+    gathered = team.gather(range(networks), rows).unbind(1)
+    return [Sums(one[:, :-1], one[:, -1]) for one in gathered]
 
 
 class _Report:

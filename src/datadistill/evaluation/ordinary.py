@@ -14,6 +14,7 @@ from ..core.distilled import Step
 from ..core.network import Weights
 from ..core.optimizer import adam, adam_init
 from ..core.random import stream
+from ..core.team import ALONE, Team
 from ..core.update import GradientDescent, gradient
 from ..errors import ConfigError
 from ..progress import ProgressCallback, silent
@@ -105,6 +106,7 @@ def evaluate_ordinary(
     seed: int = 0,
     device: str = "auto",
     memory: int = DEFAULT_BYTES,
+    team: Team = ALONE,
     progress: ProgressCallback = silent,
 ) -> Evaluation:
     """Trains networks on distilled images as on any data set, and tests them on real data.
@@ -122,6 +124,7 @@ def evaluate_ordinary(
         seed: Which held-out networks, and which orders of the images.
         device: Where to compute.
         memory: Bound of bytes for the networks that are trained side by side.
+        team: The processes among which the networks are divided.
         progress: Called after every group of networks.
     """
     training = training or OrdinaryTraining()
@@ -153,6 +156,7 @@ def evaluate_ordinary(
         seed=seed,
         memory=memory,
         each=side_by_side.bytes_in_training(min(training.batch_size, len(inputs)), momentum=True),
+        team=team,
         progress=progress,
     )[0]
     notes = [str(training), *([learners.note] if learners.note else [])]

@@ -79,6 +79,12 @@ class Tester:
             losses += loss.cpu().double() * len(labels)
         return Sums(scores, losses)
 
+    @property
+    def nothing(self) -> Sums:
+        """The sums of no networks at all."""
+        scores = torch.zeros(0, len(self._counts), dtype=torch.float64)
+        return Sums(scores, torch.zeros(0, dtype=torch.float64))
+
     def evaluation(
         self, groups: Sequence[Sums], seed: int = 0, updates: int | None = None
     ) -> Evaluation:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .. import files
 from ..artefact import Claim
-from ..artefact.container import SCHEMA_VERSION, read_container, write_container
+from ..artefact.container import SCHEMA_VERSION, decode, encode, read_container
 from ..core.distilled import Steps
 from ..core.distiller import DistillerState
 from ..core.optimizer import AdamState
@@ -75,6 +75,14 @@ def checkpoints_in(folder: Path) -> list[Path]:
 
 def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
     """Writes a checkpoint, whole or not at all, then removes all but the newest two."""
+    path = path_of(folder, checkpoint.state.outer_step)
+    files.write_atomically(path, to_bytes(checkpoint), make_folder=False)
+    prune(folder, checkpoint.state.outer_step)
+    return path
+
+
+def to_bytes(checkpoint: Checkpoint) -> bytes:
+    """The content of a checkpoint's file."""
     state = checkpoint.state
     tensors = _tensors(state)
     for name, tensor in tensors.items():
@@ -95,12 +103,18 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
         configuration=checkpoint.config.mapping(),
         fingerprint=checkpoint.fingerprint,
     )
-    path = path_of(folder, state.outer_step)
     # Tensors of one memory, such as moments that are both still zero, have no place in the format.
     tensors = {name: tensor.clone() for name, tensor in tensors.items()}
-    write_container(path, tensors, header.model_dump(mode="json"), "checkpoint", make_folder=False)
-    prune(folder, state.outer_step)
-    return path
+    return encode(tensors, header.model_dump(mode="json"), "checkpoint")
+
+
+def from_bytes(content: bytes) -> Checkpoint:
+    """The checkpoint of another process, from the bytes that it sent."""
+    tensors, header = decode(content, "checkpoint", "The state that was sent")
+    checked = _Header.model_validate(header)
+    return Checkpoint(
+        _state(checked, tensors), config_from(checked.configuration), checked.fingerprint
+    )
 
 
 def prune(folder: Path, newest: int) -> None:

@@ -12,9 +12,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
 from ..core.device import DeviceName, DtypeName
-from ..core.distiller import DistillerConfig
+from ..core.distiller import DistillerConfig, default_networks
 from ..core.initialization import FixedInit, Initialization, RandomInit, Scheme
 from ..core.objective import Objective, objective_named
+from ..core.team import check_division
 from ..errors import ConfigError, did_you_mean
 
 VALIDATIONS = 20
@@ -64,8 +65,10 @@ class RunConfig(DistillerConfig):
     """Where to compute."""
     dtype: DtypeName | None = None
     """What to compute in; float32 by default, or the module's own type."""
+    processes: int = 1
+    """Processes on this machine among which the networks are divided; torchrun's go before."""
     threads: int | None = None
-    """Processor threads; torch's choice by default."""
+    """Processor threads of each process; by default as many as torch would take for all."""
     checkpoint_every: int | None = None
     """Outer steps between two checkpoints, beside those by time."""
     checkpoint_minutes: float = 1.0
@@ -77,6 +80,7 @@ class RunConfig(DistillerConfig):
         super().__post_init__()
         for name in ("size", "validate_every", "test_networks", "threads", "checkpoint_every"):
             self._require(name, lambda value: value >= 1, "at least 1")
+        self._require("processes", lambda value: value >= 1, "at least 1")
         self._require("window", lambda value: value >= 1, "at least 1")
         self._require("validation", lambda value: 0 <= value < 1, "at least 0 and below 1")
         self._require("checkpoint_minutes", lambda value: value > 0, "a positive number")
@@ -98,6 +102,12 @@ class RunConfig(DistillerConfig):
         every = self.decay_every and max(1, round(self.decay_every * share))
         validate = max(1, math.ceil(iterations / VALIDATIONS))
         return replace(self, iterations=iterations, decay_every=every, validate_every=validate)
+
+    def check_division(self) -> None:
+        """Refuses more processes than networks, before any is started."""
+        fixed = self.initialization == "fixed"
+        networks = self.networks or default_networks(fixed=fixed)
+        check_division(networks, self.processes, fixed=fixed)
 
     def make_initialization(self) -> Initialization:
         """The distribution p(θ₀) that is named here."""
@@ -135,7 +145,15 @@ _ADAPTER = TypeAdapter(RunConfig)
 NAMES = tuple(field.name for field in dataclasses.fields(RunConfig))
 
 FREE = frozenset(
-    {"data_dir", "threads", "checkpoint_every", "checkpoint_minutes", "tensorboard", "iterations"}
+    {
+        "data_dir",
+        "processes",
+        "threads",
+        "checkpoint_every",
+        "checkpoint_minutes",
+        "tensorboard",
+        "iterations",
+    }
 )
 """Settings that a resumed run may change: where, how fast, how far, but not what."""
 

@@ -1,12 +1,14 @@
 """What a run will cost, measured on this machine before it starts."""
 
+import math
 import re
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
+from ..core.team import Team
 from ..data import LabelledData
 from ..errors import ConfigError
 from ..evaluation import evaluate
@@ -50,25 +52,29 @@ class Cost:
 
 def measure_cost(distillation: Distillation, test: LabelledData | None) -> Cost:
     """Makes a few outer steps and a small test, of which nothing is kept."""
+    # As one of several processes it does its own share, without the others.
+    processes = distillation.team.size
+    distiller = replace(distillation.distiller, team=Team(0, processes))
     state = distillation.start().distiller
     times: list[float] = []
     # The first outer step prepares much that later ones find ready: it does not count.
     while len(times) <= TRIALS and sum(times[1:]) < TRIAL_SECONDS:
         begin = time.perf_counter()
-        distillation.distiller.step(state, distillation.batch(len(times)))
+        distiller.step(state, distillation.batch(len(times)))
         times.append(time.perf_counter() - begin)
     train, example = _time_of_networks(distillation)
-    fixed = distillation.distiller.initialization.fixed
+    fixed = distiller.initialization.fixed
     tested = distillation.config.test_networks or (1 if fixed else HELD_OUT_NETWORKS)
 
     def testing(networks: int, data: LabelledData | None) -> float:
-        return 0.0 if data is None else networks * (train + example * len(data))
+        share = math.ceil(networks / processes)
+        return 0.0 if data is None else share * (train + example * len(data))
 
     return Cost(
         outer_step=min(times[1:]),
         validation=testing(1 if fixed else VALIDATION_NETWORKS, distillation.held_out),
         test=testing(tested, test),
-        memory=peak_memory(distillation.distiller.network.device),
+        memory=peak_memory(distiller.network.device),
     )
 
 

@@ -13,6 +13,7 @@ from ..core.device import resolve_device, resolve_dtype
 from ..core.initialization import Initialization, RandomInit
 from ..core.objective import Classification, Objective
 from ..data import as_data
+from ..errors import ConfigError
 from ..progress import ProgressCallback, silent
 from .config import config_from, names_of
 from .distillation import Distillation
@@ -72,6 +73,11 @@ def distill(
         **names_of(initialization, objective, adjoint),
     }
     config = config_from({**named, **settings})
+    if config.processes > 1:
+        raise ConfigError(
+            f"processes is {config.processes}, but a call in Python is one process.",
+            "Leave it out, or use the command line: datadistill distill --processes 2.",
+        )
     distillation = Distillation.prepare(
         config, real, module, initialization, objective, adjoint, place
     )

@@ -2,7 +2,7 @@
 
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -23,6 +23,7 @@ from ..errors import NonFiniteError
 from ..evaluation import evaluate
 from .config import MACHINE, RunConfig
 from .metrics import HeldOut, LearningRates, Row
+from .processes import Processes
 from .state import Measured, RunState
 
 REJECTIONS_ALLOWED = 5
@@ -39,6 +40,7 @@ class Distillation:
         module: The user's module.
         data: The training data that remain.
         held_out: The validation data, if there are.
+        team: The processes among which networks are divided.
     """
 
     config: RunConfig
@@ -46,6 +48,7 @@ class Distillation:
     module: nn.Module
     data: LabelledData
     held_out: LabelledData | None
+    team: Processes = field(default_factory=Processes)
 
     @classmethod
     def prepare(
@@ -57,6 +60,7 @@ class Distillation:
         objective: Objective | None = None,
         adjoint: Adjoint | None = None,
         device: torch.device | None = None,
+        team: Processes | None = None,
     ) -> "Distillation":
         """Puts a configuration, data and a module together; fills in what follows from them.
 
@@ -64,8 +68,9 @@ class Distillation:
         unless they are given. The number of threads is set, since the last bit of a sum
         depends on it.
         """
-        torch.set_num_threads(config.threads or torch.get_num_threads())
-        device = device or resolve_device(config.device)
+        team = team or Processes()
+        torch.set_num_threads(config.threads or team.threads())
+        device = device or team.device(resolve_device(config.device))
         dtype = None if config.dtype is None else resolve_dtype(config.dtype)
         network = Network(module, data.example(), device=device, dtype=dtype)
         objective = objective or config.make_objective()
@@ -76,15 +81,16 @@ class Distillation:
         if config.validation:
             data, held_out = data.hold_out(config.validation, config.seed)
         config = config.for_examples(len(data))
-        distiller = Distiller(network, initialization, objective, config, adjoint)
+        distiller = Distiller(network, initialization, objective, config, adjoint, team)
         config = replace(
             config,
             networks=distiller.networks,
             device=device.type,
+            processes=team.size,
             threads=torch.get_num_threads(),
             dtype=str(network.dtype).removeprefix("torch."),
         )
-        return cls(config, distiller, module, data, held_out)
+        return cls(config, distiller, module, data, held_out, team)
 
     def with_config(self, config: RunConfig) -> "Distillation":
         """The same with other settings of the schedule."""
@@ -127,6 +133,7 @@ class Distillation:
             self.held_out,
             networks=networks,
             device=str(self.distiller.network.device),
+            team=self.team,
         )
         if not math.isfinite(reached.mean):  # networks that diverged have no mean squared error
             return None

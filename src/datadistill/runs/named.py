@@ -13,6 +13,7 @@ from .checkpoint import newest
 from .config import RunConfig
 from .distillation import Distillation
 from .folder import RunFolder
+from .processes import Processes
 from .run import Run, Tell
 from .yaml_files import read_config
 
@@ -32,7 +33,7 @@ class Experiment:
     test: LabelledData
 
     @classmethod
-    def named_by(cls, config: RunConfig) -> "Experiment":
+    def named_by(cls, config: RunConfig, team: Processes | None = None) -> "Experiment":
         """Reads the data and makes the network."""
         resolve_device(config.device)  # before the data, which may take long
         train, test = data.load(
@@ -44,7 +45,7 @@ class Experiment:
             {} if own else models.arguments_for(train.input_shape, train.classes),
             models.parse_arguments(config.model_args),
         )
-        return cls(Distillation.prepare(config, train, module), train, test)
+        return cls(Distillation.prepare(config, train, module, team=team), train, test)
 
 
 def config_of_run(folder: RunFolder) -> RunConfig:

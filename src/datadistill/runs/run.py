@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import os
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
@@ -9,10 +10,18 @@ from typing import Any
 
 from ..artefact import DistilledData, load
 from ..data import LabelledData
-from ..errors import DataDistillError, FileError, RunError
+from ..errors import DataDistillError, FileError, RunError, TeamError
 from ..evaluation import evaluate
 from ..progress import Progress, ProgressCallback, silent
-from .checkpoint import Checkpoint, check_like, newest, path_of, prune, write_checkpoint
+from .checkpoint import (
+    Checkpoint,
+    check_like,
+    newest,
+    path_of,
+    prune,
+    to_bytes,
+    write_checkpoint,
+)
 from .config import differences
 from .cost import time_text
 from .distillation import Distillation
@@ -20,11 +29,14 @@ from .fingerprint import check_fingerprint, fingerprint, rounding
 from .folder import RunFolder
 from .lock import locked
 from .metrics import MetricsLog, Row, logging_to
+from .processes import Processes, Wishes
 from .state import RunState
 from .stop import Stop, stoppable
 from .tensorboard import board
 
 Tell = Callable[[str], None]
+
+ECHO = 3.0  # seconds, in which torchrun passes on a signal that was sent to all processes
 
 
 def run_in_memory(distillation: Distillation, progress: ProgressCallback) -> RunState:
@@ -57,9 +69,38 @@ def with_test(
         test,
         networks=config.test_networks,
         device=str(distillation.distiller.network.device),
+        team=distillation.team,
         progress=progress,
     )
     return distilled.with_claim(reached.claim())
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a run ends in: its last distilled data, its best, and those of them it keeps."""
+
+    last: DistilledData
+    best: DistilledData | None
+    chosen: DistilledData
+
+
+def made(
+    distillation: Distillation,
+    state: RunState,
+    test: LabelledData | None,
+    progress: ProgressCallback,
+) -> Made:
+    """Chooses between the best and the last, and tests once."""
+    last, best = distillation.last(state), distillation.best(state)
+    chosen = best if distillation.config.keep == "best" and best else last
+    return Made(last, best, with_test(distillation, chosen, test, progress))
+
+
+def check_no_stop(team: Processes, state: RunState) -> None:
+    """After the last outer step, hears of a stop that was asked for since its sum."""
+    team.confer()
+    if team.agreed.stop:
+        raise _saved(state)
 
 
 @dataclass(frozen=True)
@@ -90,13 +131,18 @@ class Run:
         folder, distillation = self.folder, self.distillation
         folder.make()
         folder.check()
-        with locked(folder.lock), _saying_how_to_go_on(folder), stoppable(self.warn) as stop:
+        echo = ECHO if "TORCHELASTIC_RUN_ID" in os.environ else 0.0
+        with locked(folder.lock), _saying_how_to_go_on(folder), stoppable(self.warn, echo) as stop:
             prints = fingerprint(distillation.distiller, distillation.data, distillation.held_out)
             state = self._begin(prints) if folder.is_new else self._find(prints)
             if (finished := self._finished(state)) is not None:
                 return finished
+            team = distillation.team
+            team.wishes = lambda: Wishes(stop.requested, self._time_is_up())
+            team.begin(lambda: to_bytes(Checkpoint(state, distillation.config, prints)))
             with logging_to(folder.metrics, state.outer_step) as log:
                 run, state = self._proceed(state, prints, log, stop)
+            check_no_stop(team, state)
             stop.at_once = True  # all that follows can be done again from the last checkpoint
             return run._finish(state)
 
@@ -127,6 +173,8 @@ class Run:
         notes = check_fingerprint(found.fingerprint, prints)
         if found.config.threads != config.threads:
             notes.append(rounding("threads", config.threads, found.config.threads))
+        if found.config.processes != config.processes:
+            notes.append(rounding("processes", config.processes, found.config.processes))
         fresh = self.distillation.start().distiller
         check_like(found.state, fresh)
         left = found.state.seconds / max(reached, 1) * (config.iterations - reached)
@@ -143,25 +191,33 @@ class Run:
         self, state: RunState, prints: dict[str, str], log: MetricsLog, stop: Stop
     ) -> tuple["Run", RunState]:
         """Makes the outer steps that are left, with checkpoints by count and by time."""
-        config, folder = self.distillation.config, self.folder
+        config, folder, team = self.distillation.config, self.folder, self.distillation.team
         show = _shown_by(self.progress, config.iterations)
         every, seconds = config.checkpoint_every or math.inf, 60 * config.checkpoint_minutes
         saved, saved_at = state.outer_step, time.monotonic()
         with board(folder.tensorboard, state.outer_step, config.tensorboard) as draw:
             while state.outer_step < config.iterations:
-                if self.until is not None and time.monotonic() >= self.until:
+                if team.agreed.end:
                     return self._end_here(state, prints, log), state
-                state, row = self.distillation.advance(state)
+                try:
+                    state, row = self.distillation.advance(state)
+                except TeamError as error:
+                    self._save(state, prints, log)
+                    raise _without_the_others(error, state, stop) from error
                 log.append(row)
                 draw(row)
                 show(row)
                 due = state.outer_step - saved >= every or time.monotonic() - saved_at >= seconds
-                if due or stop.requested or state.outer_step == config.iterations:
+                stopped = team.agreed.stop
+                if due or stopped or state.outer_step == config.iterations:
                     self._save(state, prints, log)
                     saved, saved_at = state.outer_step, time.monotonic()
-                if stop.requested:
-                    raise KeyboardInterrupt(f"outer step {state.outer_step:,} is saved.")
+                if stopped:
+                    raise _saved(state)
         return self, state
+
+    def _time_is_up(self) -> bool:
+        return self.until is not None and time.monotonic() >= self.until
 
     def _save(self, state: RunState, prints: dict[str, str], log: MetricsLog) -> None:
         log.sync()  # a checkpoint never knows of more outer steps than the log
@@ -178,25 +234,22 @@ class Run:
         return run
 
     def _finish(self, state: RunState) -> DistilledData:
-        """Chooses between the best and the last, tests once, and writes the results."""
-        distillation, folder = self.distillation, self.folder
-        config = distillation.config
-        last, best = distillation.last(state), distillation.best(state)
-        chosen = best if config.keep == "best" and best else last
-        chosen = with_test(distillation, chosen, self.test, self.progress)
-        made = {folder.last: last, folder.best: best, folder.distilled: chosen}
-        for path, distilled in made.items():
+        """Makes the distilled data, and writes them and the results."""
+        folder = self.folder
+        ends = made(self.distillation, state, self.test, self.progress)
+        places = {folder.last: ends.last, folder.best: ends.best, folder.distilled: ends.chosen}
+        for path, distilled in places.items():
             if distilled is not None:
                 distilled.save(path)
         folder.write_results(
             {
                 "outer_steps": state.outer_step,
                 "rejected": state.distiller.rejected,
-                "keep": config.keep,
-                **{path.stem: _summary(distilled) for path, distilled in made.items()},
+                "keep": self.distillation.config.keep,
+                **{path.stem: _summary(distilled) for path, distilled in places.items()},
             }
         )
-        return chosen
+        return ends.chosen
 
     def _finished(self, state: RunState) -> DistilledData | None:
         """The distilled data of a run that was ended already, and need not be again."""
@@ -227,9 +280,22 @@ def _saying_how_to_go_on(folder: RunFolder) -> Generator[None]:
                 "Start it again, in a folder that stays.",
             ) from error
         raise FileError(error.what, f"{error.remedy} Then go on: {go_on}") from error
+    except TeamError as error:
+        raise TeamError(error.what, f"{error.remedy} Go on: {go_on}") from error
     except KeyboardInterrupt as interrupt:
         what = str(interrupt) or "what was done since the last checkpoint will be done again."
         raise KeyboardInterrupt(f"{what}\nGo on: {go_on}") from None
+
+
+def _saved(state: RunState) -> KeyboardInterrupt:
+    return KeyboardInterrupt(f"outer step {state.outer_step:,} is saved.")
+
+
+def _without_the_others(error: TeamError, state: RunState, stop: Stop) -> BaseException:
+    """What to raise where another process has ended: it may have been stopped like this one."""
+    if stop.requested:
+        return _saved(state)
+    return TeamError(f"{error.what} Outer step {state.outer_step:,} is saved.", error.remedy)
 
 
 def _shown_by(progress: ProgressCallback, iterations: int) -> Callable[[Row], None]:

@@ -1,8 +1,10 @@
 """Ctrl-C and SIGTERM: the first ends a run well, the second ends it at once."""
 
 import contextlib
+import math
 import signal
 import threading
+import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from types import FrameType
@@ -22,20 +24,30 @@ class Stop:
 
 
 @contextlib.contextmanager
-def stoppable(tell: Callable[[str], None]) -> Generator[Stop]:
+def stoppable(tell: Callable[[str], None], echo: float = 0.0) -> Generator[Stop]:
     """Turns the first SIGINT or SIGTERM into a request; the second interrupts at once.
 
     Only the main thread of a program hears signals; in another one nothing is changed.
+
+    Args:
+        tell: Told, from a signal handler, that the first one was heard.
+        echo: Seconds in which another signal is the same one: torchrun passes on what a
+            terminal has sent to all processes already.
     """
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
 
+    first = math.inf
+
     def hear(_number: int, _frame: FrameType | None) -> None:
+        nonlocal first
+        if time.monotonic() - first < echo:
+            return
         if stop.requested or stop.at_once:
             raise KeyboardInterrupt
-        stop.requested = True
+        stop.requested, first = True, time.monotonic()
         tell("Stopping after this outer step. Once more stops at once.")
 
     before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}

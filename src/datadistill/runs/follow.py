@@ -1,0 +1,90 @@
+"""A process that follows process 0: it computes its share, and neither writes nor speaks."""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Generator
+from dataclasses import replace
+from types import FrameType
+
+from ..errors import DataDistillError
+from ..progress import silent
+from .checkpoint import from_bytes
+from .distillation import Distillation
+from .fingerprint import check_fingerprint, fingerprint
+from .named import Experiment
+from .processes import Processes, Wishes, together
+from .run import check_no_stop, made
+from .state import RunState
+
+
+def follow(team: Processes) -> None:
+    """Takes part in the run that process 0 begins, if it begins one."""
+    assert team.link is not None
+    content = team.link.receive()
+    if content is None:
+        return
+    sent = from_bytes(content)
+    found = Experiment.named_by(sent.config, team)
+    distillation = found.distillation
+    check_fingerprint(
+        sent.fingerprint,
+        fingerprint(distillation.distiller, distillation.data, distillation.held_out),
+    )
+    team.link.ready()
+    with _signals_as_wishes(team):
+        state = sent.state.to(distillation.distiller.network.device)
+        distillation, state = _proceed(distillation, state)
+        made(distillation, state, found.test, silent)
+
+
+def _proceed(distillation: Distillation, state: RunState) -> tuple[Distillation, RunState]:
+    team = distillation.team
+    while state.outer_step < distillation.config.iterations and not team.agreed.end:
+        state, _ = distillation.advance(state)
+        if team.agreed.stop:
+            raise KeyboardInterrupt
+    check_no_stop(team, state)
+    ended = replace(distillation.config, iterations=state.outer_step)
+    return distillation.with_config(ended), state
+
+
+@contextlib.contextmanager
+def _signals_as_wishes(team: Processes) -> Generator[None]:
+    """A signal is a wish like any other: process 0 hears it at the next sum."""
+    heard = threading.Event()
+
+    def hear(_number: int, _frame: FrameType | None) -> None:
+        heard.set()
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, hear) for number in numbers}
+    team.wishes = lambda: Wishes(stop=heard.is_set())
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def main() -> None:
+    """A process that :mod:`.launch` has started."""
+    threading.Thread(target=_end_with_process_0, daemon=True).start()
+    try:
+        with together() as team:
+            follow(team)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:  # process 0 was told
+        if "--debug" in sys.argv:
+            traceback.print_exc()
+        sys.exit(error.exit_code if isinstance(error, DataDistillError) else 1)
+
+
+def _end_with_process_0() -> None:
+    """Waits for the end of the pipe that process 0 holds."""
+    os.read(0, 1)
+    os._exit(1)
