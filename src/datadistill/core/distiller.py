@@ -235,8 +235,9 @@ class Distiller:
         inputs, labels = batch
         config, t = self.config, state.outer_step
         numbers = range(t * self.networks, (t + 1) * self.networks)
+        mine = self.team.share(numbers)
         theta0 = self.initialization.sample(
-            self.network, networks_for(config.seed, "network", self.team.share(numbers))
+            self.network, networks_for(config.seed, "network", mine)
         )
 
         def outer_loss(weights: Weights) -> Tensor:
@@ -252,7 +253,7 @@ class Distiller:
                 stream(config.seed, "window", t),
             )
 
-        losses, by_step = _mean(self.engine.groups(self.networks).each(group))
+        losses, by_step = _mean(self.engine.groups(len(mine)).each(group))
         gradient = {"inputs": by_step.inputs, "labels": by_step.labels}
         if "raw_rates" in state.parameters:  # dη̃/d raw of softplus is the sigmoid
             gradient["raw_rates"] = by_step.learning_rates * state.parameters["raw_rates"].sigmoid()
