@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from ..errors import ConfigError
-from .distilled import Position, Step, Steps
+from .distilled import Position, Steps
 from .network import Weights
-from .update import Learner, Update
+from .update import Learner, Update, gradients, leaf
 
 OuterLoss = Callable[[Weights], Tensor]
 """θ_T → the losses (J,) of J networks on real data."""
@@ -121,13 +121,13 @@ class StoredGraph:
         outer_loss: OuterLoss,
         generator: torch.Generator,
     ) -> tuple[Tensor, Steps]:
-        steps = Steps(_leaf(steps.inputs), _leaf(steps.labels), _leaf(steps.learning_rates))
+        steps = Steps(leaf(steps.inputs), leaf(steps.labels), leaf(steps.learning_rates))
         with torch.enable_grad():
             for step in steps:
                 learner = update(learner, step)
             losses = outer_loss(learner.weights)
             leaves = [steps.inputs, steps.labels, steps.learning_rates]
-            return losses.detach(), Steps(*_gradients([losses.mean()], leaves))
+            return losses.detach(), Steps(*gradients([losses.mean()], leaves))
 
 
 def _sweep(
@@ -167,7 +167,7 @@ def _sweep(
         if part is not parts[-1]:  # whose weights are there still
             forward(starts[n], part, trail)
         for t, position in reversed(list(enumerate(part))):
-            v, gradient = _pull_back(update, trail[t], steps[position], v)
+            v, gradient = update.pull_back(trail[t], steps[position], v)
             total.inputs[position.step] += gradient.inputs
             total.labels[position.step] += gradient.labels
             total.learning_rates[position.epoch, position.step] += gradient.learning_rate
@@ -182,8 +182,8 @@ class _Trail:
         self._blocks = [leaf.new_empty((length, *leaf.shape)) for leaf in learner.leaves()]
 
     def keep(self, t: int, learner: Learner) -> None:
-        for block, leaf in zip(self._blocks, learner.leaves(), strict=True):
-            block[t] = leaf
+        for block, own in zip(self._blocks, learner.leaves(), strict=True):
+            block[t] = own
 
     def __getitem__(self, t: int) -> Learner:
         # Copies: the last bit of a product may depend on where in memory its factors begin.
@@ -205,33 +205,7 @@ def _divide(positions: list[Position], segments: int) -> list[list[Position]]:
 
 
 def _outer_gradient(outer_loss: OuterLoss, learner: Learner) -> tuple[Tensor, list[Tensor]]:
-    leaves = [_leaf(leaf) for leaf in learner.leaves()]
+    leaves = [leaf(own) for own in learner.leaves()]
     with torch.enable_grad():
         losses = outer_loss(learner.rebuild(leaves).weights)
-        return losses.detach(), _gradients([losses.mean()], leaves)
-
-
-def _pull_back(
-    update: Update, learner: Learner, step: Step, v: list[Tensor]
-) -> tuple[list[Tensor], Step]:
-    """The vector-Jacobian product of one update: (∂L/∂θ_t, ∂L/∂step) from v = ∂L/∂θ_{t+1}."""
-    leaves = [_leaf(leaf) for leaf in learner.leaves()]
-    step = Step(*map(_leaf, step))
-    with torch.enable_grad():
-        after = update(learner.rebuild(leaves), step).leaves()
-        gradients = _gradients(after, [*leaves, *step], v)
-    return gradients[: len(leaves)], Step(*gradients[len(leaves) :])
-
-
-def _leaf(tensor: Tensor) -> Tensor:
-    """A tensor of the same values from which gradients are asked, if it can have any."""
-    return tensor.detach().requires_grad_(tensor.is_floating_point())
-
-
-def _gradients(
-    outputs: list[Tensor], leaves: list[Tensor], v: list[Tensor] | None = None
-) -> list[Tensor]:
-    """Gradients with respect to ``leaves``; zeros for those that have none."""
-    wanted = [leaf for leaf in leaves if leaf.requires_grad]
-    found = iter(torch.autograd.grad(outputs, wanted, v, materialize_grads=True))
-    return [next(found) if leaf.requires_grad else torch.zeros_like(leaf) for leaf in leaves]
+        return losses.detach(), gradients([losses.mean()], leaves)

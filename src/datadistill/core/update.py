@@ -35,9 +35,6 @@ class Learner(NamedTuple):
 StepLoss = Callable[[Weights, Step], Tensor]
 """ℓ(x̃, θ): the losses (J,) of J networks on one step."""
 
-Update = Callable[[Learner, Step], Learner]
-"""θ_t, step → θ_{t+1}."""
-
 
 @dataclass(frozen=True)
 class GradientDescent:
@@ -69,6 +66,43 @@ class GradientDescent:
         }
         return Learner(weights, direction if self.momentum else {})
 
+    def pull_back(
+        self, loss: StepLoss, learner: Learner, step: Step, v: list[Tensor]
+    ) -> tuple[list[Tensor], Step]:
+        """The vector-Jacobian product of one update.
+
+        With g = ∇ℓ(x̃_t, θ_t), the update θ_{t+1} = θ_t − η̃_t g turns v = ∂L/∂θ_{t+1} into
+        v + ∂⟨u, g⟩/∂θ_t, where u = −η̃_t v; the step gets ∂⟨u, g⟩/∂x̃_t, and its rate −⟨v, g⟩.
+
+        Args:
+            loss: ℓ.
+            learner: θ_t, and the velocity before the update.
+            step: x̃_t and η̃_t.
+            v: The gradient with respect to the learner after the update.
+
+        Returns:
+            The gradients with respect to the learner before the update, and to the step.
+        """
+        count, eta = len(learner.weights), step.learning_rate
+        v, of_velocity = v[:count], v[count:]
+        leaves = Learner({name: leaf(w) for name, w in learner.weights.items()}, {})
+        step = Step(leaf(step.inputs), leaf(step.labels), eta)
+        u = [-eta.to(one.dtype) * one for one in v]
+        if self.momentum:
+            u = [one + own for one, own in zip(u, of_velocity, strict=True)]
+        with torch.enable_grad():
+            g = [*gradient(lambda w: loss(w, step).sum(), leaves.weights).values()]
+            *back, inputs, labels = gradients(g, [*leaves.leaves(), step.inputs, step.labels], u)
+        moved = [one.detach() for one in g]
+        if self.momentum:
+            before = learner.velocity.values()
+            moved = [self.momentum * m + one for m, one in zip(before, moved, strict=True)]
+            of_velocity = [self.momentum * one for one in u]
+        products = (one.flatten().dot(m.flatten()) for one, m in zip(v, moved, strict=True))
+        rate = -sum((product.to(eta.dtype) for product in products), torch.zeros_like(eta))
+        v = [one + more for one, more in zip(v, back, strict=True)]
+        return [*v, *of_velocity], Step(inputs, labels, rate)
+
 
 def gradient(function: Callable[[Weights], Tensor], weights: Weights) -> Weights:
     """∇ of a scalar function of the weights; differentiable again if gradients are enabled.
@@ -91,13 +125,48 @@ def gradient(function: Callable[[Weights], Tensor], weights: Weights) -> Weights
     return dict(zip(weights, gradients, strict=True))
 
 
+@dataclass(frozen=True)
+class Update:
+    """θ_t, step → θ_{t+1}, and back: an update rule with the loss it descends."""
+
+    rule: GradientDescent
+    loss: StepLoss
+
+    def __call__(self, learner: Learner, step: Step) -> Learner:
+        """Makes one update."""
+        return self.rule(self.loss, learner, step)
+
+    def pull_back(self, learner: Learner, step: Step, v: list[Tensor]) -> tuple[list[Tensor], Step]:
+        """(∂L/∂θ_t, ∂L/∂step) from v = ∂L/∂θ_{t+1}."""
+        return self.rule.pull_back(self.loss, learner, step, v)
+
+
 def update_of(network: Network | Engine, loss: Loss, rule: GradientDescent) -> Update:
     """The update that learners of this architecture make with a rule and an inner loss."""
 
     def step_loss(weights: Weights, step: Step) -> Tensor:
         return network.losses(weights, step.inputs, step.labels, loss)
 
-    return lambda learner, step: rule(step_loss, learner, step)
+    return Update(rule, step_loss)
+
+
+def leaf(tensor: Tensor) -> Tensor:
+    """A tensor of the same values from which gradients are asked, if it can have any."""
+    return tensor.detach().requires_grad_(tensor.is_floating_point())
+
+
+def gradients(
+    outputs: list[Tensor], leaves: list[Tensor], v: list[Tensor] | None = None
+) -> list[Tensor]:
+    """Gradients with respect to ``leaves``; zeros for those that have none."""
+    wanted = [leaf for leaf in leaves if leaf.requires_grad]
+    v = [torch.ones_like(one) for one in outputs] if v is None else v
+    some = [(one, own) for one, own in zip(outputs, v, strict=True) if one.requires_grad]
+    if not some:
+        return [torch.zeros_like(leaf) for leaf in leaves]
+    made, of = zip(*some, strict=True)
+    found = iter(torch.autograd.grad(made, wanted, of, materialize_grads=True))
+    return [next(found) if leaf.requires_grad else torch.zeros_like(leaf) for leaf in leaves]
 
 
 def train(
