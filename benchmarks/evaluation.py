@@ -11,8 +11,6 @@ first, in float64.
 
 import itertools
 import json
-import resource
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -23,6 +21,7 @@ import torch
 import torch.nn.functional as F
 
 import datadistill as dd
+from benchmarks.peak import growth_in_own_process, peak_memory
 from benchmarks.timing import THREADS
 from datadistill.baselines import random_real
 from datadistill.core.distilled import Steps
@@ -60,6 +59,7 @@ def problem(data_dir: Path | None) -> Problem:
 
 def measure(*, quick: bool = False, data_dir: Path | None = None) -> dict[str, Any]:
     """Both ratios of times, and the peak memory under several bounds."""
+    place = [data_dir] if data_dir else []
     rows = [
         {
             "what": f"peak memory against its bound of {bound / 1e6:.0f} MB",
@@ -68,7 +68,7 @@ def measure(*, quick: bool = False, data_dir: Path | None = None) -> dict[str, A
             "at most": 1,
         }
         for bound in (BOUNDS[1:2] if quick else BOUNDS)
-        for grown in [peak_growth(data_dir, bound)]
+        for grown in [growth_in_own_process("benchmarks.evaluation", bound, *place)]
     ]
     given = problem(data_dir)
     check(given)
@@ -228,27 +228,14 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - begin
 
 
-def peak_growth(data_dir: Path | None, memory: int) -> int:
-    """Growth of the peak memory of a process of its own in an evaluation under a bound."""
-    command = [sys.executable, "-m", "benchmarks.evaluation", str(memory)]
-    place = [str(data_dir)] if data_dir else []
-    done = subprocess.run([*command, *place], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
-
-
 def _one_evaluation(memory: int, data_dir: Path | None) -> int:
     """The growth of this process's peak; call it once in a process."""
     given = problem(data_dir)
     steps = given.images()
     alone(given, steps, given.test, 0, 100)  # what libraries set up at first use
-    before = _peak()
+    before = peak_memory()
     in_groups(given, steps, given.test, 48, memory=memory)
-    return _peak() - before
-
-
-def _peak() -> int:
-    unit = 1 if sys.platform == "darwin" else 1024
-    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak_memory() - before
 
 
 if __name__ == "__main__":

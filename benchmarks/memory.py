@@ -5,8 +5,6 @@ of resident memory is read before and after one outer step, as a user's run make
 """
 
 import json
-import resource
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +12,7 @@ from typing import Any
 
 from torch import nn
 
+from benchmarks.peak import growth_in_own_process, peak_memory
 from benchmarks.reference import gradient, sampled
 from benchmarks.speed import prepare
 from datadistill.core.adjoint import BackGradient, StoredGraph
@@ -59,14 +58,7 @@ def growth(
     side: str, updates: int, networks: int, module: str = "lenet", batch_size: int = 1024
 ) -> int:
     """Bytes by which one outer step raises the peak of a process of its own."""
-    one = [side, str(updates), str(networks), module, str(batch_size)]
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.memory", *one],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout)
+    return growth_in_own_process("benchmarks.memory", side, updates, networks, module, batch_size)
 
 
 def kept_weights(updates: int, networks: int, module: str = "lenet") -> int:
@@ -82,12 +74,12 @@ def _one_step(side: str, updates: int, networks: int, module: str, batch_size: i
     )
     state, batch = distillation.start().distiller, distillation.batch(0)
     plain = distillation.distiller.network.module()
-    before = _peak()
+    before = peak_memory()
     if side == "reference":
         gradient(plain, sampled(distillation, 0), state.distilled, batch)
     else:
         _with_adjoint(distillation, side).distiller.step(state, batch)
-    return _peak() - before
+    return peak_memory() - before
 
 
 def _with_adjoint(distillation: Distillation, side: str) -> Distillation:
@@ -96,11 +88,6 @@ def _with_adjoint(distillation: Distillation, side: str) -> Distillation:
         return distillation
     adjoint = StoredGraph() if side == "stored-graph" else BackGradient(int(side))
     return replace(distillation, distiller=replace(distillation.distiller, adjoint=adjoint))
-
-
-def _peak() -> int:
-    unit = 1 if sys.platform == "darwin" else 1024
-    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 if __name__ == "__main__":

@@ -102,9 +102,9 @@ def sampled(distillation: Distillation, outer_step: int) -> Iterable[Weights]:
 
 
 def paper_settings(config: RunConfig) -> RunConfig:
-    """The same experiment with the paper's minibatch and number of networks, without an end."""
+    """The same experiment with the paper's minibatch and networks, all threads, and no end."""
     networks = 1 if config.initialization == "fixed" else 4
-    return replace(config, batch_size=1024, networks=networks, iterations=10**9)
+    return replace(config, batch_size=1024, networks=networks, threads=None, iterations=10**9)
 
 
 class ReferenceRun:

@@ -1,0 +1,29 @@
+"""Peak memory, measured in processes of their own."""
+
+import json
+import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+STATUS = Path("/proc/self/status")
+
+
+def growth_in_own_process(module: str, *arguments: object) -> int:
+    """What ``python -m module arguments`` prints: bytes by which a peak grew."""
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def peak_memory() -> int:
+    """The most bytes that this process has taken so far."""
+    if STATUS.exists():
+        # Not ru_maxrss, which on Linux begins at the size of the process that started this one.
+        found = re.search(r"VmHWM:\s*(\d+) kB", STATUS.read_text())
+        assert found
+        return 1024 * int(found[1])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )
