@@ -6,7 +6,7 @@ more than rounding.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -19,7 +19,7 @@ from .groups import Groups
 from .network import Loss, Network, Weights
 from .stacked import Stacked, stacked
 
-PART_BYTES = 2**23  # of the largest layer's result for a part of a minibatch
+PART_BYTES = 2**21  # of the largest layer's result for a part of a minibatch
 
 
 class Engine:
@@ -59,33 +59,38 @@ class Engine:
         """
         if self.stacked is None:
             return self.losses(weights, inputs, labels, loss)
-        parts = self._parts(len(next(iter(weights.values()))), len(labels))
+        networks = len(next(iter(weights.values())))
+        threads = self.threads
+        shares = Groups(
+            len(labels), math.ceil(len(labels) / threads), threads if threads > 1 else 0
+        )
 
         def both(leaves: Sequence[Tensor]) -> list[Tensor]:
             """The losses and their gradients."""
 
-            def part(examples: range, _: object) -> tuple[Tensor, ...]:
-                own = {
-                    name: leaf.detach().requires_grad_()
-                    for name, leaf in zip(weights, leaves, strict=True)
-                }
+            def part(examples: range) -> list[Tensor]:
+                named = zip(weights, leaves, strict=True)
+                own = {name: leaf.detach().requires_grad_() for name, leaf in named}
                 chosen = slice(examples.start, examples.stop)
                 with torch.enable_grad():
                     each = self.losses(own, inputs[chosen], labels[chosen], loss)
                     each = each * (len(examples) / len(labels))
                     found = torch.autograd.grad(each.sum(), [*own.values()], materialize_grads=True)
-                return each.detach(), *found
+                return [each.detach(), *found]
 
-            return [reduce(torch.add, every) for every in zip(*parts.each(part), strict=True)]
+            def share(examples: range, _: object) -> list[Tensor]:
+                parts = Groups(len(examples), self._part(networks), 0).numbers
+                return _sums(part(examples[n.start : n.stop]) for n in parts)
+
+            return _sums(shares.each(share))
 
         return _Known.apply(both, *weights.values())  # pyright: ignore[reportReturnType]
 
-    def _parts(self, networks: int, examples: int) -> Groups:
-        """How the examples of a minibatch are divided, for networks side by side."""
+    def _part(self, networks: int) -> int:
+        """How many examples of a minibatch to take at once, for networks side by side."""
         assert self.stacked
         size = self.stacked.widest * networks * self.network.dtype.itemsize
-        most = min(max(1, PART_BYTES // size), math.ceil(examples / self.threads))
-        return Groups(examples, most, self.threads if self.threads > 1 else 0)
+        return max(1, PART_BYTES // size)
 
 
 class _Known(Function):
@@ -104,3 +109,8 @@ class _Known(Function):
     def backward(ctx: Any, *v: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         each = (g * v[0].to(g.dtype).view(-1, *[1] * (g.ndim - 1)) for g in ctx.saved_tensors)
         return None, *each
+
+
+def _sums(lists: Iterable[list[Tensor]]) -> list[Tensor]:
+    """Adds lists of tensors up as they come, in order."""
+    return reduce(lambda total, more: [t + m for t, m in zip(total, more, strict=True)], lists)
