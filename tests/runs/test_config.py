@@ -53,6 +53,9 @@ OTHER: dict[str, Any] = {
     "momentum": 0.5,
     "outer_lr": 1e20,
     "betas": (0.25, 0.75),
+    "rates_lr": 0.3,
+    "outer_schedule": "periods",
+    "start": "k-means",
     "decay": 0.125,
     "decay_every": 13,
     "clip_norm": 0.1,
@@ -153,10 +156,12 @@ def test_the_first_set_of_recipes_is_there_with_the_papers_settings() -> None:
     } <= set(recipe_names())
     for name in recipe_names():
         data, kind, images = (*name.split("-"), "10")[:3]
-        config = read_recipe(name).config
+        config = read_recipe(name, "paper").config
         assert (config.data, config.initialization) == (data, kind)
         assert config.steps * config.images_per_class * 10 == int(images)
         if data != "digits":
+            assert (config.batch_size, config.clip_norm, config.start) == (1024, None, "noise")
+            assert (config.outer_schedule, config.decay, config.keep) == ("periods", 0.5, "last")
             assert config.learning_rate == {"mnist": 0.02, "cifar10": 0.001}[data]
             assert (config.epochs, config.outer_lr, config.betas) == (3, 0.01, (0.5, 0.999))
             training = {"mnist": 54_000, "cifar10": 45_000}[data]

@@ -10,12 +10,13 @@ import tyro
 from ..data import DATA_SETS
 from ..errors import ConfigError, FileError
 from ..runs import RunConfig
+from ..runs.config import PAPER, config_from
 from ..runs.cost import Cost, measure_cost, parse_time, time_text
 from ..runs.folder import RunFolder, free_folder
 from ..runs.follow import follow
 from ..runs.named import Experiment, check_no_code
 from ..runs.processes import Processes, together
-from ..runs.recipes import read_recipe
+from ..runs.recipes import Preset, read_recipe
 from .console import Common, Switch
 from .outcome import carry_out
 
@@ -26,13 +27,15 @@ Recipe = Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[REC
 class Distill(Common):
     """Distil a data set into a few synthetic images, in a run folder.
 
-    The defaults are the settings of the paper. A recipe (datadistill recipes lists them) or a
-    YAML file gives others, and flags go before both. Examples: datadistill distill digits-fixed;
+    A recipe (datadistill recipes lists them) or a YAML file gives the settings, and flags go before
+    both. Examples: datadistill distill digits-fixed;
     datadistill distill --data mnist --initialization fixed --time-budget 30m
     """
 
     recipe: Recipe = None
     """Recipe by name, or a YAML file of settings such as a run's config.yaml."""
+    preset: Preset = "fast"
+    """Whose outer schedule: ours, or the paper's, which takes many times as long."""
     run_folder: Annotated[Path | None, tyro.conf.arg(name="run")] = None
     """Folder for checkpoints, figures and the artefact; runs/NAME by default."""
     dry_run: Switch = False
@@ -73,10 +76,10 @@ class Distill(Common):
             carry_out(self, found, folder, until)
 
     def with_recipe(self) -> "Distill | None":
-        """What the flags have to be read over again, if a recipe is named."""
+        """What the flags have to be read over again, if a recipe or a preset is named."""
         if self.recipe is None:
-            return None
-        recipe = read_recipe(self.recipe)
+            return None if self.preset == "fast" else Distill(config=config_from(PAPER))
+        recipe = read_recipe(self.recipe, self.preset)
         if self.config.model != recipe.config.model:
             check_no_code(recipe.config, str(recipe.path))
         return Distill(config=recipe.config)

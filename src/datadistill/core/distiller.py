@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -54,8 +54,12 @@ class DistillerConfig:
     """Learning rate of Adam on the distilled data."""
     betas: tuple[float, float] = (0.5, 0.999)
     """Adam's decay rates of the moments."""
+    rates_lr: float | None = None
+    """Learning rate of Adam on the learning rates themselves; outer_lr by default."""
+    outer_schedule: Literal["periods", "cosine"] = "periods"
+    """How these rates fall: by a factor after every period, or along a cosine to 0 at the end."""
     decay: float = 0.5
-    """Factor by which the outer learning rate is multiplied after every period."""
+    """Factor of the periods."""
     decay_every: int | None = None
     """Outer steps in a period; 40 passes over the training data by default."""
     clip_norm: float | None = None
@@ -67,7 +71,7 @@ class DistillerConfig:
         whole = ("steps", "epochs", "images_per_class", "iterations", "networks", "batch_size")
         for name in (*whole, "decay_every"):
             self._require(name, lambda value: value >= 1, "at least 1")
-        for name in ("learning_rate", "outer_lr", "decay", "clip_norm"):
+        for name in ("learning_rate", "outer_lr", "rates_lr", "decay", "clip_norm"):
             self._require(name, lambda value: 0 < value < math.inf, "a positive number")
         self._require("momentum", lambda value: 0 <= value < 1, "at least 0 and below 1")
         self._require(
@@ -87,7 +91,9 @@ class DistillerConfig:
         return replace(self, decay_every=self.decay_every or math.ceil(40 * steps_per_pass))
 
     def outer_lr_at(self, outer_step: int) -> float:
-        """The outer learning rate: multiplied by ``decay`` after every period, if it has one."""
+        """The outer learning rate of an outer step."""
+        if self.outer_schedule == "cosine":
+            return self.outer_lr * (1 + math.cos(math.pi * outer_step / self.iterations)) / 2
         periods = outer_step // self.decay_every if self.decay_every else 0
         return self.outer_lr * self.decay**periods
 
@@ -167,12 +173,15 @@ class Distiller:
         """The update rule of the learners."""
         return GradientDescent(self.config.momentum)
 
-    def init(self, input_shape: torch.Size, labels: Tensor) -> DistillerState:
+    def init(
+        self, input_shape: torch.Size, labels: Tensor, inputs: Tensor | None = None
+    ) -> DistillerState:
         """Line 1 of Algorithm 1: x̃ from noise, η̃ ← η̃₀.
 
         Args:
             input_shape: The shape of one real input.
             labels: The labels of the real data, from which distilled labels are laid out.
+            inputs: What x̃ starts from in place of noise, (steps, images, …).
         """
         config, network, objective = self.config, self.network, self.objective
         learn_labels = config.learn_labels
@@ -184,7 +193,9 @@ class Distiller:
         if learn_labels:
             start = objective.soft_labels(network.outputs, start)
         raw = torch.full((config.epochs, config.steps), raw_rate(config.learning_rate))
-        steps = Steps(noise(config.seed, (*start.shape[:2], *input_shape)), start, raw)
+        if inputs is None:
+            inputs = noise(config.seed, (*start.shape[:2], *input_shape))
+        steps = Steps(inputs, start, raw)
         steps = steps.to(network.device, network.dtype)
         tensors = {
             "inputs": steps.inputs,
@@ -213,7 +224,8 @@ class Distiller:
         if config.clip_norm is not None and norm > config.clip_norm:
             scale = config.clip_norm / float(norm)
             gradient = {name: g * scale for name, g in gradient.items()}
-        parameters, moments = adam(state.parameters, gradient, state.adam, lr, config.betas)
+        each = {"raw_rates": lr * (config.rates_lr or config.outer_lr) / config.outer_lr}
+        parameters, moments = adam(state.parameters, gradient, state.adam, lr, config.betas, each)
         # Finite gradients may still overflow in Adam's squares or with a huge learning rate.
         accepted = _finite(loss, norm, *parameters.values(), *moments.second.values())
         metrics = Metrics(float(loss), float(norm), lr, accepted)

@@ -30,15 +30,28 @@ def adam(
     state: AdamState,
     lr: float,
     betas: tuple[float, float],
+    own_lr: Mapping[str, float] | None = None,
     eps: float = 1e-8,
 ) -> tuple[dict[str, Tensor], AdamState]:
-    """Makes one update (Kingma and Ba 2014, Algorithm 1)."""
+    """Makes one update (Kingma and Ba 2014, Algorithm 1).
+
+    Args:
+        parameters: What is learned.
+        gradient: Its gradient.
+        state: The state after the last update.
+        lr: The learning rate.
+        betas: The decay rates of the moments.
+        own_lr: Learning rates of those parameters that have their own.
+        eps: Keeps the quotient finite.
+    """
+    rates = {**dict.fromkeys(parameters, lr), **(own_lr or {})}
     b1, b2 = betas
     count = state.count + 1
     first = {n: b1 * state.first[n] + (1 - b1) * g for n, g in gradient.items()}
     second = {n: b2 * state.second[n] + (1 - b2) * g * g for n, g in gradient.items()}
     updated = {
-        n: p - lr * (first[n] / (1 - b1**count)) / ((second[n] / (1 - b2**count)).sqrt() + eps)
+        n: p
+        - rates[n] * (first[n] / (1 - b1**count)) / ((second[n] / (1 - b2**count)).sqrt() + eps)
         for n, p in parameters.items()
     }
     return updated, AdamState(count, first, second)

@@ -18,14 +18,35 @@ from ..core.objective import Objective, objective_named
 from ..core.team import check_division
 from ..errors import ConfigError, did_you_mean
 
+OUTER = (
+    *("batch_size", "networks", "outer_lr", "rates_lr", "betas"),
+    *("outer_schedule", "decay", "decay_every", "clip_norm"),
+)
+PAPER: dict[str, Any] = {
+    **{f.name: f.default for f in dataclasses.fields(DistillerConfig) if f.name in OUTER},
+    "start": "noise",
+}
+"""The paper's outer schedule."""
 VALIDATIONS = 20
 """How many times a run measures itself on held-out training data, unless told otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig(DistillerConfig):
-    """All settings of a run; the defaults are the paper's protocol."""
+    """All settings of a run. The outer schedule is our own; :data:`PAPER` holds the paper's."""
 
+    batch_size: int = 512
+    """Real examples in one minibatch."""
+    outer_lr: float = 0.02
+    """Learning rate of Adam on the distilled data."""
+    betas: tuple[float, float] = (0.9, 0.999)
+    """Adam's decay rates of the moments."""
+    outer_schedule: Literal["periods", "cosine"] = "cosine"
+    """How these rates fall: by a factor after every period, or along a cosine to 0 at the end."""
+    clip_norm: float | None = 0.3
+    """Longest outer gradient allowed; longer ones are scaled down."""
+    start: Literal["noise", "k-means", "average"] = "noise"
+    """What distilled images start from: noise, or each class's k-means centroids or mean."""
     data: str = "digits"
     """Data set by name (datadistill data lists them), a folder of images or an .npz file."""
     data_dir: Path | None = None

@@ -55,7 +55,7 @@ def measure_cost(distillation: Distillation, test: LabelledData | None) -> Cost:
     # As one of several processes it does its own share, without the others.
     processes = distillation.team.size
     distiller = replace(distillation.distiller, team=Team(0, processes))
-    state = distillation.start().distiller
+    state = distillation.like()
     times: list[float] = []
     # The first outer step prepares much that later ones find ready: it does not count.
     while len(times) <= TRIALS and sum(times[1:]) < TRIAL_SECONDS:
@@ -81,7 +81,7 @@ def measure_cost(distillation: Distillation, test: LabelledData | None) -> Cost:
 def _time_of_networks(distillation: Distillation) -> tuple[float, float]:
     """Seconds to train one network on the distilled data, and to test it on one example."""
     distiller, data = distillation.distiller, distillation.data
-    distilled = distillation.distilled(distillation.start().distiller.distilled, 0)
+    distilled = distillation.distilled(distillation.like().distilled, 0)
     networks = 1 if distiller.initialization.fixed else VALIDATION_NETWORKS
 
     def seconds(examples: int) -> float:

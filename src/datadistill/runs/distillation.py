@@ -24,6 +24,7 @@ from ..evaluation import evaluate
 from .config import MACHINE, RunConfig
 from .metrics import HeldOut, LearningRates, Row
 from .processes import Processes
+from .start import start_images
 from .state import Measured, RunState
 
 REJECTIONS_ALLOWED = 5
@@ -98,7 +99,12 @@ class Distillation:
 
     def start(self) -> RunState:
         """The state before the first outer step."""
-        return RunState(self.distiller.init(self.data.input_shape, self.data.labels))
+        inputs = start_images(self.config, self.data, self.distiller)
+        return RunState(self.distiller.init(self.data.input_shape, self.data.labels, inputs))
+
+    def like(self) -> DistillerState:
+        """A state whose tensors have the right shapes and types."""
+        return self.distiller.init(self.data.input_shape, self.data.labels)
 
     def advance(self, state: RunState) -> tuple[RunState, Row]:
         """Makes one outer step on its numbered minibatch, and measures if that is due."""

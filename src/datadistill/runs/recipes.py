@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from ..errors import ConfigError, did_you_mean
-from .config import RunConfig, config_from
+from .config import PAPER, RunConfig, config_from
 from .yaml_files import read_yaml
 
+Preset = Literal["fast", "paper"]
 FOLDER = Path(__file__).parents[1] / "recipes"
 
 
@@ -32,8 +34,14 @@ def recipe_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
-def read_recipe(name: str) -> Recipe:
-    """Reads a recipe of this package by its name, or any YAML file of settings by its path."""
+def read_recipe(name: str, preset: Preset = "fast") -> Recipe:
+    """Reads a recipe of this package by its name, or any YAML file of settings by its path.
+
+    Args:
+        name: Which.
+        preset: Whose outer schedule: that of the recipe, or the paper's, with the settings that
+            the recipe has below ``paper``.
+    """
     path = Path(name)
     if path.suffix not in (".yaml", ".yml"):
         if name not in recipe_names():
@@ -44,6 +52,11 @@ def read_recipe(name: str) -> Recipe:
         path = FOLDER / f"{name}.yaml"
     settings = read_yaml(path)
     description = settings.pop("description", "")
+    paper = settings.pop("paper", {})
+    if not isinstance(paper, dict):
+        raise ConfigError(f"{path}: paper is {paper!r}.", "Put settings below it, or leave it out.")
+    if preset == "paper":
+        settings |= PAPER | paper
     return Recipe(
         path.stem, " ".join(str(description).split()), config_from(settings, str(path)), path
     )

@@ -175,7 +175,7 @@ class Run:
             notes.append(rounding("threads", config.threads, found.config.threads))
         if found.config.processes != config.processes:
             notes.append(rounding("processes", config.processes, found.config.processes))
-        fresh = self.distillation.start().distiller
+        fresh = self.distillation.like()
         check_like(found.state, fresh)
         left = found.state.seconds / max(reached, 1) * (config.iterations - reached)
         pace = f", about {time_text(left)} left at the pace so far" if reached and left else ""
