@@ -54,14 +54,14 @@ def _proceed(distillation: Distillation, state: RunState) -> tuple[Distillation,
 
 @contextlib.contextmanager
 def _signals_as_wishes(team: Processes) -> Generator[None]:
-    """A signal is a wish like any other: process 0 hears it at the next sum."""
+    """SIGTERM is a wish, which all hear at the next sum; Ctrl-C reaches process 0 as well."""
     heard = threading.Event()
 
     def hear(_number: int, _frame: FrameType | None) -> None:
         heard.set()
 
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, hear) for number in numbers}
+    handlers = {signal.SIGINT: signal.SIG_IGN, signal.SIGTERM: hear}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     team.wishes = lambda: Wishes(stop=heard.is_set())
     try:
         yield

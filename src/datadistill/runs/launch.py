@@ -22,7 +22,7 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches process 0, which 
 from datadistill.runs.follow import main
 main()
 """
-SECONDS_TO_END = 5.0
+SECONDS_TO_END = 2.0
 
 
 class Workers:
