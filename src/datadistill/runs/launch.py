@@ -16,7 +16,7 @@ from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsa
 from .link import Link
 
 HOST = "127.0.0.1"
-PROGRAM = """
+FOLLOW = """
 import signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches process 0, which tells the others
 from datadistill.runs.follow import main
@@ -33,10 +33,11 @@ class Workers:
     Args:
         size: N.
         port: Where process 0 keeps messages.
+        program: What they run.
         debug: Whether what they print is shown.
     """
 
-    def __init__(self, size: int, port: int, *, debug: bool) -> None:
+    def __init__(self, size: int, port: int, program: str, *, debug: bool) -> None:
         self._size = size
         self._logs: list[IO[bytes]] = []
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -45,7 +46,7 @@ class Workers:
             self._logs.append(log)
             self._processes.append(
                 subprocess.Popen(
-                    [sys.executable, "-c", PROGRAM, *(["--debug"] if debug else [])],
+                    [sys.executable, "-c", program, *(["--debug"] if debug else [])],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=None if debug else log,
@@ -84,18 +85,19 @@ class Workers:
 
 
 @contextlib.contextmanager
-def launched(size: int, *, debug: bool = False) -> Generator[Link]:
+def launched(size: int, *, program: str = FOLLOW, debug: bool = False) -> Generator[Link]:
     """Starts processes 1 to N − 1 on this machine; this one is process 0.
 
     Args:
         size: N.
+        program: What they run: by default, they follow.
         debug: Whether what they print is shown.
     """
     with _by_loopback():
         store = TCPStore(
             HOST, 0, None, is_master=True, timeout=timedelta(hours=1), wait_for_workers=False
         )
-        workers = Workers(size, store.port, debug=debug)
+        workers = Workers(size, store.port, program, debug=debug)
         try:
             with Link(store, 0, size, workers.ended).left_well() as link:
                 yield link
