@@ -161,13 +161,29 @@ def test_a_killed_process_ends_the_run_with_all_that_was_done(
     assert len(said.strip().splitlines()) == 2
 
 
+def test_what_another_process_fails_of_is_told(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = tmp_path / "own_net.py"
+    own.write_text(
+        "import os, torch.nn as nn\n\n\nclass Mine(nn.Sequential):\n"
+        "    def __init__(self):\n        super().__init__(nn.Flatten(), nn.Linear(98, 10))\n"
+        "        assert 'RANK' not in os.environ, 'this machine is too small'\n"
+    )
+    given = ["--model", f"{own}:Mine", "--run", str(tmp_path / "run"), "--processes", "2"]
+    assert main([*words, *given]) == 1
+    said = capsys.readouterr().err
+    assert "Process 1 of 2 failed: " in said
+    assert "this machine is too small" in said
+
+
 def test_a_process_that_does_not_answer_ends_the_run(
     words: list[str],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("DATADISTILL_TIMEOUT", "4")
+    monkeypatch.setenv("DATADISTILL_TIMEOUT", "3")
     run = tmp_path / "run"
 
     def halt() -> None:

@@ -73,15 +73,20 @@ def _signals_as_wishes(team: Processes) -> Generator[None]:
 def main() -> None:
     """A process that :mod:`.launch` has started."""
     threading.Thread(target=_end_with_process_0, daemon=True).start()
+    os._exit(_exit_code())  # there is nothing to write or to tidy up: do not keep process 0 waiting
+
+
+def _exit_code() -> int:
     try:
         with together() as team:
             follow(team)
     except KeyboardInterrupt:
-        sys.exit(130)
+        return 130
     except Exception as error:  # process 0 was told
         if "--debug" in sys.argv:
             traceback.print_exc()
-        sys.exit(error.exit_code if isinstance(error, DataDistillError) else 1)
+        return error.exit_code if isinstance(error, DataDistillError) else 1
+    return 0
 
 
 def _end_with_process_0() -> None:

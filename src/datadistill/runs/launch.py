@@ -22,7 +22,6 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches process 0, which 
 from datadistill.runs.follow import main
 main()
 """
-SECONDS_TO_END = 2.0
 
 
 class Workers:
@@ -62,16 +61,12 @@ class Workers:
         return None
 
     def close(self) -> None:
-        """Ends those that have not ended yet."""
+        """Ends those that have not ended yet: they hold nothing that could be lost."""
         for process in self._processes:
+            process.kill()
             if process.stdin:
                 process.stdin.close()
-        for process in self._processes:
-            try:
-                process.wait(SECONDS_TO_END)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            process.wait()
         for log in self._logs:
             log.close()
 
@@ -106,7 +101,7 @@ def launched(size: int, *, program: str = FOLLOW, debug: bool = False) -> Genera
 
 
 def _variables(rank: int, size: int, port: int) -> dict[str, str]:
-    """What torchrun would set."""
+    """What torchrun would set, and where this process finds its modules."""
     return {
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
@@ -114,6 +109,7 @@ def _variables(rank: int, size: int, port: int) -> dict[str, str]:
         "LOCAL_WORLD_SIZE": str(size),
         "MASTER_ADDR": HOST,
         "MASTER_PORT": str(port),
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     }
 
 
