@@ -85,7 +85,12 @@ def arguments_with(data: Path) -> list[str]:
     ]
 
 
-def start(*arguments: str, program: str | None = None, **options: Any) -> subprocess.Popen[str]:
+def start(
+    *arguments: str,
+    program: str | None = None,
+    variables: dict[str, str] | None = None,
+    **options: Any,
+) -> subprocess.Popen[str]:
     """A real process: ``datadistill``, or a program of the test's own."""
     how = ["-m", "datadistill"] if program is None else ["-c", program]
     return subprocess.Popen(
@@ -93,7 +98,7 @@ def start(*arguments: str, program: str | None = None, **options: Any) -> subpro
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        env=os.environ | {"OMP_NUM_THREADS": "1"} | (variables or {}),
         **options,
     )
 

@@ -37,6 +37,7 @@ OTHER: dict[str, Any] = {
     "test_networks": 3,
     "device": "cpu",
     "dtype": "float64",
+    "processes": 2,
     "threads": 1,
     "checkpoint_every": 12,
     "checkpoint_minutes": 2.5,

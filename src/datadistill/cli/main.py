@@ -12,7 +12,7 @@ import torch
 import tyro
 
 from ..errors import ConfigError, DataDistillError
-from ..runs.processes import follows, world_size
+from ..runs.processes import is_follower, world_size
 from ..version import __version__
 from .console import err
 from .data import Data
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments in (["--version"], ["version"]):
         print(f"datadistill {__version__}")  # noqa: T201
         return 0
-    if follows() and "--debug" not in arguments:  # process 0 speaks for all
+    if is_follower() and "--debug" not in arguments:  # process 0 speaks for all
         with (
             Path(os.devnull).open("w") as nowhere,
             contextlib.redirect_stdout(nowhere),

@@ -10,7 +10,7 @@ from ..runs import RunConfig
 from ..runs.folder import RunFolder
 from ..runs.follow import follow
 from ..runs.named import Experiment, check_no_code, config_of_run
-from ..runs.processes import follows, together
+from ..runs.processes import is_follower, together
 from .console import Common
 from .outcome import carry_out
 
@@ -39,7 +39,7 @@ class Resume(Common):
 
     def run(self) -> None:
         """Resumes, tests once on the test set, and writes the artefact and its picture."""
-        if follows():  # process 0 tells it all
+        if is_follower():  # process 0 tells it all
             with together() as team:
                 follow(team)
             return

@@ -54,14 +54,14 @@ def _proceed(distillation: Distillation, state: RunState) -> tuple[Distillation,
 
 @contextlib.contextmanager
 def _signals_as_wishes(team: Processes) -> Generator[None]:
-    """A signal is a wish like any other: process 0 hears it at the next sum."""
+    """SIGTERM is a wish, which all hear at the next sum; Ctrl-C reaches process 0 as well."""
     heard = threading.Event()
 
     def hear(_number: int, _frame: FrameType | None) -> None:
         heard.set()
 
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, hear) for number in numbers}
+    handlers = {signal.SIGINT: signal.SIG_IGN, signal.SIGTERM: hear}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     team.wishes = lambda: Wishes(stop=heard.is_set())
     try:
         yield
@@ -73,15 +73,20 @@ def _signals_as_wishes(team: Processes) -> Generator[None]:
 def main() -> None:
     """A process that :mod:`.launch` has started."""
     threading.Thread(target=_end_with_process_0, daemon=True).start()
+    os._exit(_exit_code())  # there is nothing to write or to tidy up: do not keep process 0 waiting
+
+
+def _exit_code() -> int:
     try:
         with together() as team:
             follow(team)
     except KeyboardInterrupt:
-        sys.exit(130)
+        return 130
     except Exception as error:  # process 0 was told
         if "--debug" in sys.argv:
             traceback.print_exc()
-        sys.exit(error.exit_code if isinstance(error, DataDistillError) else 1)
+        return error.exit_code if isinstance(error, DataDistillError) else 1
+    return 0
 
 
 def _end_with_process_0() -> None:

@@ -16,13 +16,12 @@ from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsa
 from .link import Link
 
 HOST = "127.0.0.1"
-PROGRAM = """
+FOLLOW = """
 import signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches process 0, which tells the others
 from datadistill.runs.follow import main
 main()
 """
-SECONDS_TO_END = 5.0
 
 
 class Workers:
@@ -33,10 +32,11 @@ class Workers:
     Args:
         size: N.
         port: Where process 0 keeps messages.
+        program: What they run.
         debug: Whether what they print is shown.
     """
 
-    def __init__(self, size: int, port: int, *, debug: bool) -> None:
+    def __init__(self, size: int, port: int, program: str, *, debug: bool) -> None:
         self._size = size
         self._logs: list[IO[bytes]] = []
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -45,7 +45,7 @@ class Workers:
             self._logs.append(log)
             self._processes.append(
                 subprocess.Popen(
-                    [sys.executable, "-c", PROGRAM, *(["--debug"] if debug else [])],
+                    [sys.executable, "-c", program, *(["--debug"] if debug else [])],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=None if debug else log,
@@ -61,16 +61,12 @@ class Workers:
         return None
 
     def close(self) -> None:
-        """Ends those that have not ended yet."""
+        """Ends those that have not ended yet: they hold nothing that could be lost."""
         for process in self._processes:
+            process.kill()
             if process.stdin:
                 process.stdin.close()
-        for process in self._processes:
-            try:
-                process.wait(SECONDS_TO_END)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            process.wait()
         for log in self._logs:
             log.close()
 
@@ -84,18 +80,19 @@ class Workers:
 
 
 @contextlib.contextmanager
-def launched(size: int, *, debug: bool = False) -> Generator[Link]:
+def launched(size: int, *, program: str = FOLLOW, debug: bool = False) -> Generator[Link]:
     """Starts processes 1 to N − 1 on this machine; this one is process 0.
 
     Args:
         size: N.
+        program: What they run: by default, they follow.
         debug: Whether what they print is shown.
     """
     with _by_loopback():
         store = TCPStore(
             HOST, 0, None, is_master=True, timeout=timedelta(hours=1), wait_for_workers=False
         )
-        workers = Workers(size, store.port, debug=debug)
+        workers = Workers(size, store.port, program, debug=debug)
         try:
             with Link(store, 0, size, workers.ended).left_well() as link:
                 yield link
@@ -104,7 +101,7 @@ def launched(size: int, *, debug: bool = False) -> Generator[Link]:
 
 
 def _variables(rank: int, size: int, port: int) -> dict[str, str]:
-    """What torchrun would set."""
+    """What torchrun would set, and where this process finds its modules."""
     return {
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
@@ -112,6 +109,7 @@ def _variables(rank: int, size: int, port: int) -> dict[str, str]:
         "LOCAL_WORLD_SIZE": str(size),
         "MASTER_ADDR": HOST,
         "MASTER_PORT": str(port),
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     }
 
 

@@ -18,7 +18,7 @@ from ..errors import ConfigError, DataDistillError, TeamError
 TIMEOUT = 600.0
 """Seconds that processes wait for each other in one outer step; $DATADISTILL_TIMEOUT by default."""
 START_TIMEOUT = 3600.0  # to read data and get ready
-PATIENCE = 2.0  # to learn why a process has ended
+PATIENCE = 1.0  # to learn why a process has ended
 GLANCE = 0.05  # between two looks at what others have left in the store, or whether they live
 PAUSE = 1e-4  # between two looks at whether a sum is there
 

@@ -128,9 +128,9 @@ def world_size() -> int:
     return _number("WORLD_SIZE", at_least=1)
 
 
-def follows() -> bool:
+def is_follower() -> bool:
     """Whether this process was started to follow another."""
-    return world_size() > 1 and _number("RANK") > 0
+    return all(name in os.environ for name in VARIABLES) and os.environ["RANK"] not in ("", "0")
 
 
 def _check_available() -> None:

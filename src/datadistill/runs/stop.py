@@ -39,7 +39,7 @@ def stoppable(tell: Callable[[str], None], echo: float = 0.0) -> Generator[Stop]
         yield stop
         return
 
-    first = math.inf
+    first = -math.inf
 
     def hear(_number: int, _frame: FrameType | None) -> None:
         nonlocal first

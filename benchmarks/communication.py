@@ -1,0 +1,128 @@
+"""What the one sum of an outer step costs: measured here, and estimated for other machines.
+
+    python benchmarks/communication.py
+
+The bytes do not depend on the network: the gradient of the distilled data, J losses and two wishes.
+A ring adds them up in 2 (N − 1) messages of 1/N of the bytes: 2 (N − 1) α + 2 (N − 1)/N · bytes/β
+with latency α and bandwidth β. Both are fitted to what two processes take here; those of other
+machines are assumptions, named in the table.
+"""
+
+import json
+import time
+from dataclasses import dataclass
+
+import torch
+
+from datadistill.runs.launch import launched
+from datadistill.runs.link import Link
+
+MOST_REPEATS, LEAST_REPEATS = 40, 4
+WISHES = 2
+NETWORKS = 8
+WORKER = """
+import torch
+from datadistill.runs.processes import together
+torch.set_num_threads(1)
+with together() as team:
+    for numbers, repeats in {sums}:
+        for _ in range(repeats):
+            team.link.sum(torch.zeros(numbers))
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Distilled data: so many images of so many numbers, in steps × epochs with learning rates."""
+
+    name: str
+    images: int
+    pixels: int
+    rates: int
+
+    @property
+    def numbers(self) -> int:
+        """Numbers in the one sum of an outer step."""
+        return self.images * self.pixels + self.rates + NETWORKS + WISHES
+
+    @property
+    def repeats(self) -> int:
+        """How often it is measured: less often where it takes long."""
+        return max(LEAST_REPEATS, min(MOST_REPEATS, 10**7 // self.numbers))
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Assumed latency of a message (s) and bandwidth (bytes/s) between neighbours in the ring."""
+
+    name: str
+    processes: int
+    latency: float
+    bandwidth: float
+
+    def seconds(self, size: int) -> float:
+        """Of one sum."""
+        n = self.processes
+        return 2 * (n - 1) * self.latency + 2 * (n - 1) / n * size / self.bandwidth
+
+
+CASES = [
+    Case("MNIST, 10 images", 10, 784, 3),
+    Case("MNIST, 100 images", 100, 784, 30),
+    Case("CIFAR-10, 100 images", 100, 3072, 30),
+    Case("CIFAR-10, 1000 images", 1000, 3072, 300),
+    Case("224 × 224 × 3, 200 images", 200, 150528, 3),
+]
+MACHINES = [
+    Machine("8 GPUs, NVLink", 8, 5e-6, 100e9),
+    Machine("8 GPUs, PCIe", 8, 10e-6, 10e9),
+    Machine("4 machines × 8 GPUs, 100 Gbit/s", 32, 20e-6, 10e9),
+    Machine("32 machines of CPUs, 10 Gbit/s", 32, 50e-6, 1e9),
+]
+
+
+def measure(processes: tuple[int, ...] = (2, 4)) -> dict[str, object]:
+    """Seconds of one sum for every case: with processes here, and estimated elsewhere."""
+    cases: dict[str, dict[str, object]] = {}
+    here = {size: _here(size) for size in processes}
+    for number, case in enumerate(CASES):
+        size = 4 * case.numbers
+        cases[case.name] = {
+            "bytes": size,
+            **{f"seconds_{n}_processes_here": times[number] for n, times in here.items()},
+            **{f"seconds_{m.name}": m.seconds(size) for m in MACHINES},
+        }
+    latency, bandwidth = _fit([4 * case.numbers for case in CASES], here[processes[0]])
+    return {"cases": cases, "latency_here": latency, "bandwidth_here": bandwidth}
+
+
+def _here(processes: int) -> list[float]:
+    """The fastest of many sums, for each case."""
+    program = WORKER.format(sums=[(case.numbers, case.repeats) for case in CASES])
+    with launched(processes, program=program) as link:
+        return [min(_times(link, case)) for case in CASES]
+
+
+def _times(link: Link, case: Case) -> list[float]:
+    times: list[float] = []
+    tensor = torch.zeros(case.numbers)
+    for _ in range(case.repeats):
+        begin = time.perf_counter()
+        link.sum(tensor)
+        times.append(time.perf_counter() - begin)
+    return times
+
+
+def _fit(sizes: list[int], times: list[float]) -> tuple[float, float]:
+    """Latency and bandwidth of two processes: 2 α + bytes/β, from the least and the most bytes."""
+    bandwidth = (sizes[-1] - sizes[0]) / (times[-1] - times[0])
+    return (times[0] - sizes[0] / bandwidth) / 2, bandwidth
+
+
+def main() -> None:
+    """Prints the figures."""
+    print(json.dumps(measure(), indent=2, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()

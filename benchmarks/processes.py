@@ -1,0 +1,107 @@
+"""Outer steps per second of two processes, beside one: a ratio measured in one run.
+
+    python benchmarks/processes.py
+
+Both sides make the same outer steps, one after the other, each process with one thread; the best
+of several rounds counts. The gradient of both is compared too, in float32 and in float64.
+"""
+
+import contextlib
+import json
+import sys
+import time
+from dataclasses import replace
+
+from datadistill.core.device import DtypeName
+from datadistill.core.team import ALONE
+from datadistill.runs.checkpoint import Checkpoint, to_bytes
+from datadistill.runs.config import RunConfig
+from datadistill.runs.distillation import Distillation
+from datadistill.runs.fingerprint import fingerprint
+from datadistill.runs.named import Experiment
+from datadistill.runs.processes import together
+from datadistill.runs.state import RunState
+
+ROUNDS = 8
+TARGET = 1.7
+EXACT: dict[DtypeName, float] = {"float32": 1e-5, "float64": 1e-12}
+SETTINGS = RunConfig(
+    model="lenet",
+    steps=10,
+    epochs=3,
+    networks=8,
+    batch_size=1024,
+    threads=1,
+    iterations=10**6,
+    validate_every=10**6,
+)
+
+
+def measure(rounds: int = ROUNDS) -> dict[str, object]:
+    """Seconds of an outer step of one and of two processes, and how far their gradients differ."""
+    one, two = float("inf"), float("inf")
+    with _two("float32") as (alone, shared):
+        state, error = _gradients_differ(alone, shared)
+        for _ in range(rounds):
+            # The other process has begun with the next outer step already: let it end its share,
+            # and do not count that outer step.
+            time.sleep(min(one, 5.0))
+            one = min(one, _seconds(alone, state)[1])
+            state, _ = shared.advance(state)
+            state, seconds = _seconds(shared, state)
+            two = min(two, seconds)
+    with _two("float64") as (alone, shared):
+        _, exact = _gradients_differ(alone, shared)
+    return {
+        "networks": SETTINGS.networks,
+        "seconds_one_process": one,
+        "seconds_two_processes": two,
+        "ratio": one / two,
+        "target": TARGET,
+        "gradient_error_float32": error,
+        "gradient_error_float64": exact,
+        "rounds": rounds,
+    }
+
+
+@contextlib.contextmanager
+def _two(dtype: DtypeName):
+    with contextlib.suppress(_DoneError), together(2) as team:
+        shared = Experiment.named_by(replace(SETTINGS, dtype=dtype), team).distillation
+        alone = replace(shared, distiller=replace(shared.distiller, team=ALONE))
+        prints = fingerprint(shared.distiller, shared.data, shared.held_out)
+        team.begin(lambda: to_bytes(Checkpoint(shared.start(), shared.config, prints)))
+        yield alone, shared
+        raise _DoneError  # the other process would go on for ever
+
+
+class _DoneError(Exception):
+    pass
+
+
+def _gradients_differ(alone: Distillation, shared: Distillation) -> tuple[RunState, float]:
+    """The state after one outer step, and the greatest relative error of its gradient."""
+    one, two = alone.advance(alone.start())[0], shared.advance(shared.start())[0]
+    # After one outer step the first moment of Adam is half the gradient, exactly.
+    expected, found = one.distiller.adam.first, two.distiller.adam.first
+    errors = [float((found[n] - g).norm() / g.norm()) for n, g in expected.items()]
+    return two, max(errors)
+
+
+def _seconds(distillation: Distillation, state: RunState) -> tuple[RunState, float]:
+    """The state after one more outer step, and how long it took."""
+    begin = time.perf_counter()
+    state, _ = distillation.advance(state)
+    return state, time.perf_counter() - begin
+
+
+def main() -> None:
+    """Prints the figures; fails if they are not what they should be."""
+    found = measure()
+    print(json.dumps(found, indent=2))
+    exact = all(float(str(found[f"gradient_error_{d}"])) < limit for d, limit in EXACT.items())
+    sys.exit(float(str(found["ratio"])) < TARGET or not exact)
+
+
+if __name__ == "__main__":
+    main()
