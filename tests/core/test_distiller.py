@@ -168,6 +168,31 @@ def test_the_outer_learning_rate_is_halved_every_40_passes() -> None:
     assert DistillerConfig(decay_every=7).for_examples(60_000).decay_every == 7
 
 
+def test_a_cosine_falls_over_the_run_or_over_its_period_and_stays_down() -> None:
+    config = DistillerConfig(iterations=200, outer_lr=1.0, outer_schedule="cosine")
+    config = config.for_examples(60_000)
+    assert config.decay_every == 200
+    found = [config.outer_lr_at(t) for t in (0, 100, 200, 5000)]
+    assert found == pytest.approx([1, 0.505, 0.01, 0.01])
+    rates = [config.outer_lr_at(t) for t in range(201)]
+    assert rates == sorted(rates, reverse=True)
+    assert DistillerConfig(decay_every=7, outer_schedule="cosine").for_examples(9).decay_every == 7
+
+
+def test_learning_rates_can_have_an_outer_rate_of_their_own() -> None:
+    batch = INPUTS.double(), LABELS
+    moved: dict[float, float] = {}
+    for rates_lr in (0.05, 0.0005):
+        made = distiller(Convolutional(3), outer_lr=0.05, rates_lr=rates_lr)
+        before = start(made)
+        after, _ = made.step(before, batch)
+        change = after.parameters["raw_rates"] - before.parameters["raw_rates"]
+        moved[rates_lr] = float(change.abs().max())
+        inputs = after.parameters["inputs"] - before.parameters["inputs"]
+        assert float(inputs.abs().max()) == pytest.approx(0.05, rel=1e-3)
+    assert moved[0.05] == pytest.approx(100 * moved[0.0005], rel=1e-3)
+
+
 def test_learning_rates_can_be_held_fixed() -> None:
     made = distiller(learn_rates=False)
     state = start(made)

@@ -198,7 +198,7 @@ def test_config_yaml_does_the_same_run_again(tmp_path: Path) -> None:
         "channels",
         "window",
         "learn_labels",
-        "clip_norm",
+        "rates_lr",
         "checkpoint_every",
     }
 

@@ -71,6 +71,7 @@ def test_the_best_on_held_out_data_can_be_kept_instead_of_the_last() -> None:
         "iterations": 20,
         "validation": 0.5,
         "outer_lr": 3.0,
+        "outer_schedule": "periods",
         "learning_rate": 0.5,
     }
 

@@ -25,6 +25,9 @@ from .random import stream
 from .team import ALONE, Team, check_division
 from .update import GradientDescent, Update, update_of
 
+COSINE_END = 0.01
+"""What is left of the outer learning rate at the end of a cosine."""
+
 
 @dataclass(frozen=True)
 class DistillerConfig:
@@ -57,11 +60,11 @@ class DistillerConfig:
     rates_lr: float | None = None
     """Learning rate of Adam on the learning rates themselves; outer_lr by default."""
     outer_schedule: Literal["periods", "cosine"] = "periods"
-    """How these rates fall: by a factor after every period, or along a cosine to 0 at the end."""
+    """How these rates fall: by a factor after every period, or along a cosine over one."""
     decay: float = 0.5
     """Factor of the periods."""
     decay_every: int | None = None
-    """Outer steps in a period; 40 passes over the training data by default."""
+    """Outer steps in a period; 40 passes over the training data by default, of a cosine all."""
     clip_norm: float | None = None
     """Longest outer gradient allowed; longer ones are scaled down."""
     seed: int = 0
@@ -87,15 +90,18 @@ class DistillerConfig:
 
     def for_examples(self, examples: int) -> "DistillerConfig":
         """Fills in what depends on the number of real training examples."""
-        steps_per_pass = examples / min(self.batch_size, examples)
-        return replace(self, decay_every=self.decay_every or math.ceil(40 * steps_per_pass))
+        every = math.ceil(40 * examples / min(self.batch_size, examples))
+        if self.outer_schedule == "cosine":
+            every = self.iterations
+        return replace(self, decay_every=self.decay_every or every)
 
     def outer_lr_at(self, outer_step: int) -> float:
         """The outer learning rate of an outer step."""
+        periods = outer_step / self.decay_every if self.decay_every else 0
         if self.outer_schedule == "cosine":
-            return self.outer_lr * (1 + math.cos(math.pi * outer_step / self.iterations)) / 2
-        periods = outer_step // self.decay_every if self.decay_every else 0
-        return self.outer_lr * self.decay**periods
+            falling = (1 + math.cos(math.pi * min(periods, 1))) / 2
+            return self.outer_lr * (COSINE_END + (1 - COSINE_END) * falling)
+        return self.outer_lr * self.decay ** math.floor(periods)
 
 
 def default_networks(*, fixed: bool) -> int:

@@ -26,7 +26,8 @@ class Convolution:
     """A convolution of images (J, N, *image) by J networks' weights (J, *kernel), with stride 1.
 
     Args:
-        functions: The library.
+        dtype: The floating-point type of all of them.
+        functions: The library for it.
         image: Channels, rows and columns of an image.
         kernel: Maps, channels, rows and columns of the weights.
         padding: Rows and columns of zeros around an image.
@@ -38,13 +39,15 @@ class Convolution:
 
     def __init__(
         self,
+        dtype: torch.dtype,
         functions: ctypes.CDLL,
         image: tuple[int, int, int],
         kernel: tuple[int, int, int, int],
         padding: tuple[int, int],
         pooling: Pooling | None,
     ) -> None:
-        self._functions, self.image, self.kernel, self.pooling = functions, image, kernel, pooling
+        self._dtype, self._functions = dtype, functions
+        self.image, self.kernel, self.pooling = image, kernel, pooling
         maps = tuple(image[i] + 2 * padding[i - 1] - kernel[i + 1] + 1 for i in (1, 2))
         pool = pooling or Pooling(1, 1)
         pooled = tuple((n + 2 * pool.padding - pool.size) // pool.stride + 1 for n in maps)
@@ -66,6 +69,7 @@ class Convolution:
         self, x: Tensor, w: Tensor, b: Tensor, index: Tensor | None, *, choose: bool
     ) -> Tensor:
         """S (w * x + b), where S is chosen or given by ``index``."""
+        self._check(x, self.image, w, self.kernel)
         x, w, b = _packed(x), w.contiguous(), b.contiguous()
         y = x.new_empty(*x.shape[:2], *self.result)
         self._call("forward", x, *_strides(x), w, b, y, index, int(choose))
@@ -73,6 +77,7 @@ class Convolution:
 
     def images(self, g: Tensor, w: Tensor, index: Tensor | None) -> Tensor:
         """The gradient of the images where g is that of the result."""
+        self._check(g, self.result, w, self.kernel)
         g, w = g.contiguous(), w.contiguous()
         x = g.new_empty(*g.shape[:2], *self.image)
         self._call("images", g, index, w, x)
@@ -80,10 +85,23 @@ class Convolution:
 
     def weights(self, x: Tensor, g: Tensor, index: Tensor | None) -> tuple[Tensor, Tensor]:
         """The gradients of weights and biases where g is that of the result."""
+        self._check(x, self.image, g, self.result)
         x, g = _packed(x), g.contiguous()
         w, b = g.new_empty(len(g), *self.kernel), g.new_empty(len(g), self.kernel[0])
         self._call("weights", x, *_strides(x), g, index, w, b)
         return w, b
+
+    def _check(
+        self, images: Tensor, each: tuple[int, ...], others: Tensor, other: tuple[int, ...]
+    ) -> None:
+        """Refuses tensors that the library would read beyond their ends."""
+        fit = images.shape[2:] == each and others.shape[-len(other) :] == other
+        if not fit or len(images) != len(others) or {images.dtype, others.dtype} != {self._dtype}:
+            raise ValueError(
+                f"A convolution for images {self.image} and weights {self.kernel} in {self._dtype} "
+                f"got {images.dtype} of shape {tuple(images.shape)} and {others.dtype} of shape "
+                f"{tuple(others.shape)}."
+            )
 
     def _call(self, name: str, first: Tensor, *others: Tensor | int | None) -> None:
         addresses = [o.data_ptr() if isinstance(o, Tensor) else o for o in (first, *others)]
@@ -126,7 +144,7 @@ def convolution(
         and (pooling is None or pooling.size <= LARGEST_POOL)
     )
     functions = library(like.dtype) if possible else None
-    return functions and Convolution(functions, image, kernel, padding, pooling)
+    return functions and Convolution(like.dtype, functions, image, kernel, padding, pooling)
 
 
 def _packed(x: Tensor) -> Tensor:

@@ -38,25 +38,31 @@ def library(dtype: torch.dtype) -> ctypes.CDLL | None:
         return None
     for processor in FOR_THIS_PROCESSOR:
         try:
-            return _typed(ctypes.CDLL(str(_compiled(compiler, [*FLAGS, *processor], dtype))))
+            return _loaded(compiler, [*FLAGS, *processor, f"-DREAL={REALS[dtype]}"])
         except (OSError, subprocess.SubprocessError) as error:
             log.info("Convolutions could not be compiled with %s: %s", processor, error)
     return None
 
 
-def _compiled(compiler: str, flags: list[str], dtype: torch.dtype) -> Path:
-    """Compiles the code for a type, unless that has been done; returns the library's path."""
-    flags = [*flags, f"-DREAL={REALS[dtype]}"]
+def _loaded(compiler: str, flags: list[str]) -> ctypes.CDLL:
+    """Compiles the code, unless that has been done, and loads it."""
     # What the compiler defines tells its version and the processor's abilities.
     macros = _run([compiler, *flags, "-dM", "-E", "-x", "c", os.devnull])
-    key = hashlib.sha256(SOURCE.read_bytes() + macros).hexdigest()[:32]
-    path = _folder() / f"{key}.so"
-    if not path.exists():
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            made = Path(folder, "made.so")
+    key, folder = _hash(SOURCE.read_bytes() + macros), _folder()
+    # The hash of a file is in its name: to load a damaged one would end the process.
+    whole = (p for p in folder.glob(f"{key}-*.so") if p.stem == f"{key}-{_hash(p.read_bytes())}")
+    path = next(whole, None)
+    if path is None:
+        with tempfile.TemporaryDirectory(dir=folder) as workplace:
+            made = Path(workplace, "made.so")
             _run([compiler, *flags, "-o", str(made), str(SOURCE)])
+            path = folder / f"{key}-{_hash(made.read_bytes())}.so"
             made.replace(path)  # at once: other processes see all of it or nothing
-    return path
+    return _typed(ctypes.CDLL(str(path)))
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]
 
 
 def _run(command: list[str]) -> bytes:

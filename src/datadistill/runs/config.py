@@ -42,7 +42,7 @@ class RunConfig(DistillerConfig):
     betas: tuple[float, float] = (0.9, 0.999)
     """Adam's decay rates of the moments."""
     outer_schedule: Literal["periods", "cosine"] = "cosine"
-    """How these rates fall: by a factor after every period, or along a cosine to 0 at the end."""
+    """How these rates fall: by a factor after every period, or along a cosine over one."""
     clip_norm: float | None = 0.3
     """Longest outer gradient allowed; longer ones are scaled down."""
     start: Literal["noise", "k-means", "average"] = "noise"
