@@ -8,9 +8,11 @@ of several rounds counts. The gradient of both is compared too, in float32 and i
 
 import contextlib
 import json
+import math
 import sys
 import time
 from dataclasses import replace
+from typing import NamedTuple
 
 from datadistill.core.device import DtypeName
 from datadistill.core.team import ALONE
@@ -37,27 +39,43 @@ SETTINGS = RunConfig(
 )
 
 
+class Times(NamedTuple):
+    """Seconds of an outer step, and of processor time of process 0 in it."""
+
+    seconds: float = math.inf
+    processor: float = math.inf
+
+    def best(self, other: "Times") -> "Times":
+        """The lesser of each."""
+        return Times(min(self.seconds, other.seconds), min(self.processor, other.processor))
+
+
 def measure(rounds: int = ROUNDS) -> dict[str, object]:
-    """Seconds of an outer step of one and of two processes, and how far their gradients differ."""
-    one, two = float("inf"), float("inf")
+    """Seconds of an outer step of one and of two processes, and how far their gradients differ.
+
+    Processor time tells what the ratio would be if nothing else ran on the machine: it does not
+    grow while another program has the processor.
+    """
+    one, two = Times(), Times()
     with _two("float32") as (alone, shared):
         state, error = _gradients_differ(alone, shared)
         for _ in range(rounds):
             # The other process has begun with the next outer step already: let it end its share,
             # and do not count that outer step.
-            time.sleep(min(one, 5.0))
-            one = min(one, _seconds(alone, state)[1])
+            time.sleep(min(one.seconds, 5.0))
+            one = one.best(_timed(alone, state)[1])
             state, _ = shared.advance(state)
-            state, seconds = _seconds(shared, state)
-            two = min(two, seconds)
+            state, times = _timed(shared, state)
+            two = two.best(times)
     with _two("float64") as (alone, shared):
         _, exact = _gradients_differ(alone, shared)
     return {
         "networks": SETTINGS.networks,
-        "seconds_one_process": one,
-        "seconds_two_processes": two,
-        "ratio": one / two,
+        "seconds_one_process": one.seconds,
+        "seconds_two_processes": two.seconds,
+        "ratio": one.seconds / two.seconds,
         "target": TARGET,
+        "ratio_of_processor_time": one.processor / two.processor,
         "gradient_error_float32": error,
         "gradient_error_float64": exact,
         "rounds": rounds,
@@ -88,11 +106,11 @@ def _gradients_differ(alone: Distillation, shared: Distillation) -> tuple[RunSta
     return two, max(errors)
 
 
-def _seconds(distillation: Distillation, state: RunState) -> tuple[RunState, float]:
+def _timed(distillation: Distillation, state: RunState) -> tuple[RunState, Times]:
     """The state after one more outer step, and how long it took."""
-    begin = time.perf_counter()
+    begin, processor = time.perf_counter(), time.process_time()
     state, _ = distillation.advance(state)
-    return state, time.perf_counter() - begin
+    return state, Times(time.perf_counter() - begin, time.process_time() - processor)
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ from datadistill.runs.folder import RunFolder
 from datadistill.runs.metrics import read_metrics
 from datadistill.runs.named import Experiment
 from datadistill.runs.processes import together
+from datadistill.runs.run import Run
 from tests.helpers import relative_error
 from tests.runs.helpers import DATA, arguments_with, finish, start
 
@@ -120,6 +121,19 @@ def test_two_processes_make_the_run_of_one_and_one_goes_on_with_it(
         assert b.loss == pytest.approx(a.loss, rel=1e-5)
         assert b.gradient_norm == pytest.approx(a.gradient_norm, rel=1e-5)
         assert b.held_out == a.held_out
+
+
+def test_a_run_whose_time_is_up_ends_in_all_processes(tmp_path: Path) -> None:
+    config = RunConfig(model="linear", networks=2, batch_size=32, test_networks=2, threads=1)
+    with together(2) as team:
+        found = Experiment.named_by(config, team)
+        run = Run(
+            found.distillation, RunFolder(tmp_path / "run"), found.test, until=time.monotonic()
+        )
+        made = run.go()
+    assert made.header.configuration["iterations"] == 1
+    assert made.claim is not None
+    assert made.claim.networks == 2
 
 
 def test_torchruns_variables_make_a_team_of_two_commands(words: list[str], tmp_path: Path) -> None:

@@ -140,12 +140,11 @@ class Link:
         if not dist.is_initialized():
             self._meet()
         try:
-            work, looked = collective(*arguments, async_op=True), time.monotonic()
-            while not work.is_completed():
-                if time.monotonic() - looked > GLANCE:
-                    self._check()
-                    looked = time.monotonic()
-                time.sleep(PAUSE)
+            work = collective(*arguments, async_op=True)
+            while not _completed(work, within=GLANCE):
+                # One that has ended may have done its part before.
+                if self._in_trouble() and not _completed(work, within=PATIENCE):
+                    raise self._failure(None)
             work.wait()
         except RuntimeError as error:
             raise self._failure(error) from error
@@ -153,7 +152,8 @@ class Link:
     def _wait_for(self, keys: Sequence[str], seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while not self._has(*keys):
-            self._check()
+            if self._in_trouble():
+                raise self._failure(None)
             if time.monotonic() > deadline:
                 late = [key.rpartition("/")[2] for key in keys if not self._has(key)]
                 raise TeamError(
@@ -162,10 +162,9 @@ class Link:
                 )
             time.sleep(GLANCE)
 
-    def _check(self) -> None:
-        """Raises if it is known that another process has ended."""
-        if self._ended() or (self.rank == 0 and self._errors()):
-            raise self._failure(None)
+    def _in_trouble(self) -> bool:
+        """Whether it is known that another process has ended or failed."""
+        return bool(self._ended() or (self.rank == 0 and self._errors()))
 
     def _failure(self, error: Exception | None) -> TeamError:
         """What has happened: what a process has told, or how it ended, or what is seen here."""
@@ -201,6 +200,13 @@ class Link:
             self._store.set(key, value)
         except RuntimeError as error:
             raise _gone(error) from error
+
+
+def _completed(work: Any, within: float) -> bool:
+    deadline = time.monotonic() + within
+    while not work.is_completed() and time.monotonic() < deadline:
+        time.sleep(PAUSE)
+    return work.is_completed()
 
 
 def _timeout() -> timedelta:
