@@ -116,7 +116,7 @@ def test_tensors_that_would_be_read_beyond_their_ends_are_refused(
 def test_wide_layers_other_devices_and_other_types_are_left_to_torch() -> None:
     image, kernel = (3, 8, 8), (4, 3, 3, 3)
     assert convolution(image, kernel, (0, 0), None, torch.zeros(1)) is not None
-    assert convolution(image, (64, 3, 3, 3), (0, 0), None, torch.zeros(1)) is None
+    assert convolution((64, 8, 8), (64, 64, 3, 3), (0, 0), None, torch.zeros(1)) is None
     assert convolution(image, kernel, (3, 3), None, torch.zeros(1)) is None
     assert convolution(image, kernel, (0, 0), None, torch.zeros(1).bfloat16()) is None
     assert convolution(image, kernel, (0, 0), None, torch.zeros(1, device="meta")) is None

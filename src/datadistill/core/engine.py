@@ -90,7 +90,10 @@ class Engine:
         """How many examples of a minibatch to take at once, for networks side by side."""
         assert self.stacked
         size = self.stacked.widest * networks * self.network.dtype.itemsize
-        return max(1, PART_BYTES // size)
+        weights = sum(w.numel() for w in self.network.weights.values()) * networks
+        # Each part has a gradient of its own to be added up.
+        most = max(PART_BYTES, 4 * weights * self.network.dtype.itemsize)
+        return max(1, most // size)
 
 
 class _Known(Function):

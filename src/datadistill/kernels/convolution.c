@@ -160,27 +160,38 @@ static void pad(const REAL *from, int64_t planes, int64_t height, int64_t width,
 
 /* S: y[q] = the pixel of window q that is chosen; here chosen is the first largest. */
 static void choose_any(const Shape *s, const REAL *maps, int64_t plane, int64_t pitch, REAL *y,
-                       uint8_t *index) {
+                       uint8_t *index, WHOLE *restrict found) {
     const int64_t ph = s->pooled_height, pw = s->pooled_width;
+    const int64_t step = s->stride, margin = s->margin;
     for (int64_t c = 0; c < s->out; c++, maps += plane)
-        for (int64_t i = 0; i < ph; i++, y += pw, index += pw)
-            for (int64_t j = 0; j < pw; j++) {
-                int found = NOTHING;
-                REAL most = 0;
-                for (int64_t u = 0; u < s->pool; u++)
-                    for (int64_t v = 0; v < s->pool; v++) {
-                        const int64_t r = i * s->stride - s->margin + u;
-                        const int64_t k = j * s->stride - s->margin + v;
-                        if (r < 0 || k < 0 || r >= s->out_height || k >= s->out_width) continue;
-                        const REAL value = maps[r * pitch + k];
-                        const int more = (found == NOTHING) | (value > most);
-                        most = more ? value : most;
-                        found = more ? (int)(u * s->pool + v) : found;
+        for (int64_t i = 0; i < ph; i++, y += pw, index += pw) {
+            REAL *restrict most = y;
+            for (int64_t j = 0; j < pw; j++) found[j] = NOTHING;
+            for (int64_t u = 0; u < s->pool; u++) {
+                const int64_t r = i * step - margin + u;
+                if (r < 0 || r >= s->out_height) continue;
+                for (int64_t v = 0; v < s->pool; v++) {
+                    /* The windows that have a pixel here. */
+                    const int64_t left = margin - v, right = s->out_width - 1 + margin - v;
+                    const int64_t first = left > 0 ? (left + step - 1) / step : 0;
+                    const int64_t last = right / step < pw - 1 ? right / step : pw - 1;
+                    const REAL *row = maps + r * pitch - margin + v;
+                    const WHOLE number = (WHOLE)(u * s->pool + v);
+                    for (int64_t j = first; j <= last; j++) {
+                        const REAL value = row[j * step];
+                        const WHOLE more =
+                            -(WHOLE)(found[j] == NOTHING) | -(WHOLE)(value > most[j]);
+                        most[j] = more ? value : most[j];
+                        found[j] = (more & number) | (~more & found[j]);
                     }
-                const int dead = s->relu & (most <= 0);
-                index[j] = (uint8_t)(dead ? NOTHING : found);
-                y[j] = dead ? 0 : most;
+                }
             }
+            for (int64_t j = 0; j < pw; j++) {
+                const int dead = s->relu & (most[j] <= 0);
+                index[j] = (uint8_t)(dead ? NOTHING : found[j]);
+                most[j] = dead ? 0 : most[j];
+            }
+        }
 }
 
 /* The same for windows of 2x2: whole planes at once, first by rows and then by columns. */
@@ -503,7 +514,7 @@ static int many_forward(const Shape *s, int64_t networks, int64_t images, const 
                     choose_quarter(s, maps, length, pitch, to, choice, larger, place,
                                    larger + length, place + length);
                 else if (choice)
-                    choose_any(s, maps, length, pitch, to, choice);
+                    choose_any(s, maps, length, pitch, to, choice, place);
                 else
                     for (int64_t o = 0; o < s->out; o++)
                         for (int64_t r = 0; r < s->out_height; r++, to += s->out_width)

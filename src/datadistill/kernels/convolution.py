@@ -8,7 +8,7 @@ from torch import Tensor
 
 from .library import library
 
-NARROW = 32  # channels; torch's own convolutions are faster of more
+NARROW = 32  # channels; torch's own convolutions are faster of more, on either side
 LARGEST_POOL = 15  # its pixels are numbered in one byte
 
 
@@ -139,7 +139,7 @@ def convolution(
     """Returns a convolution for tensors like the one given, if it is faster than torch's."""
     possible = (
         like.device.type == "cpu"
-        and max(kernel[:2]) <= NARROW
+        and kernel[0] * kernel[1] <= NARROW**2
         and all(p < k for p, k in zip(padding, kernel[2:], strict=True))
         and (pooling is None or pooling.size <= LARGEST_POOL)
     )
