@@ -17,7 +17,6 @@ from datadistill.evaluation.search import (
     Rate,
     Score,
     best,
-    epochs_for,
     scheduled,
     search,
 )
@@ -106,19 +105,16 @@ def test_a_fixed_rate_is_that_of_every_update() -> None:
     assert torch.equal(rates, torch.full((5, 4), 0.03))
 
 
-def test_learned_rates_are_used_as_they_are_for_as_many_epochs_as_were_learned() -> None:
+def test_learned_rates_are_used_as_they_are_and_those_of_the_last_epoch_go_on() -> None:
     learned = torch.arange(12.0).reshape(3, 4)
-    assert epochs_for("learned", learned) == (1, 3)
-    assert epochs_for("learned", learned[:1]) == (1,)
-    assert epochs_for("learned") == ()
-    assert epochs_for(0.1, learned) == EPOCHS
     for epochs in (1, 3):
         found = scheduled(STEPS, Choice("learned", epochs), learned)
         assert torch.equal(found.learning_rates, learned[:epochs])
         assert found.inputs is STEPS.inputs
+    more = scheduled(STEPS, Choice("learned", 5), learned).learning_rates
+    assert torch.equal(more, torch.cat([learned, learned[-1:], learned[-1:]]))
 
 
-def test_learned_rates_are_not_made_up_for_epochs_that_were_not_learned() -> None:
-    for learned, epochs in ((None, 1), (torch.ones(3, 4), 5)):
-        with pytest.raises(ValueError, match=f"no learned learning rates for {epochs} epochs"):
-            scheduled(STEPS, Choice("learned", epochs), learned)
+def test_learned_rates_are_not_made_up_where_there_are_none() -> None:
+    with pytest.raises(ValueError, match="no learned learning rates"):
+        scheduled(STEPS, Choice("learned", 1))

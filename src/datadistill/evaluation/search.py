@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeVar
 
+import torch
 from torch import Tensor
 
 from ..core.distilled import Steps
@@ -54,20 +55,15 @@ def with_rate(steps: Steps, rate: float, epochs: int) -> Steps:
 def scheduled(steps: Steps, choice: Choice, learned: Tensor | None = None) -> Steps:
     """Returns the same images with the learning rates and epochs of a choice.
 
-    Learned learning rates (epochs, steps) are used as they are, each epoch with its own.
+    Learned learning rates (epochs, steps) are used as they are, each epoch with its own. Beyond
+    the epochs that were learned, those of the last go on.
     """
     if choice.rate != "learned":
         return with_rate(steps, choice.rate, choice.epochs)
-    if learned is None or choice.epochs > len(learned):
-        raise ValueError(f"there are no learned learning rates for {choice.epochs} epochs")
-    return Steps(steps.inputs, steps.labels, learned[: choice.epochs].to(steps.inputs))
-
-
-def epochs_for(rate: Rate, learned: Tensor | None = None) -> tuple[int, ...]:
-    """The numbers of epochs to try with a rate: with learned ones, no more than were learned."""
-    if rate != "learned":
-        return EPOCHS
-    return tuple(epochs for epochs in EPOCHS if learned is not None and epochs <= len(learned))
+    if learned is None:
+        raise ValueError("there are no learned learning rates")
+    rates = [learned[min(epoch, len(learned) - 1)] for epoch in range(choice.epochs)]
+    return Steps(steps.inputs, steps.labels, torch.stack(rates).to(steps.inputs))
 
 
 def search(

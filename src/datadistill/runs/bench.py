@@ -18,12 +18,12 @@ from ..data import LabelledData
 from ..evaluation import curve, test_networks, train_on_all
 from ..evaluation.result import Evaluation
 from ..evaluation.search import (
+    EPOCHS,
     LEARNING_RATES,
     Choice,
     Rate,
     Score,
     best,
-    epochs_for,
     scheduled,
     search,
 )
@@ -230,11 +230,10 @@ class Bench:
     def _trial(self, baseline: str, number: int, rate: Rate) -> dict[int, Score]:
         """How good networks are after each number of epochs on a set, with a rate."""
         networks, seed = self._few(self.counts.choosing_networks), self.seed + CHOOSING_SEED
-        all_epochs = epochs_for(rate, self.distilled.learning_rates)
 
         def compute() -> list[tuple[float, int]]:
-            steps = self._scheduled(baseline, number, Choice(rate, max(all_epochs)))
-            after = [epochs * len(steps.inputs) for epochs in all_epochs]
+            steps = self._scheduled(baseline, number, Choice(rate, max(EPOCHS)))
+            after = [epochs * len(steps.inputs) for epochs in EPOCHS]
             results = self._curve(steps, self.choosing, networks, seed, after)
             scores = [Score.of(result) for result in results]
             return [(score.mean, score.diverged) for score in scores]
@@ -245,13 +244,13 @@ class Bench:
             "set": number,
             "rate": rate,
             **self._learned(rate),
-            "epochs": all_epochs,
+            "epochs": EPOCHS,
             "networks": networks,
             "seed": seed,
             **self._selected,
         }
-        scores = self.parts.get(key, compute, SCORES, len(all_epochs))
-        return {e: Score(*score) for e, score in zip(all_epochs, scores, strict=True)}
+        scores = self.parts.get(key, compute, SCORES, len(EPOCHS))
+        return {e: Score(*score) for e, score in zip(EPOCHS, scores, strict=True)}
 
     def _pick(self, number: int, choice: Choice) -> list[float]:
         """The accuracy on training data by which a set of random real images is picked."""
