@@ -148,15 +148,30 @@ def test_a_non_finite_outer_step_is_rejected_and_counted() -> None:
 
 def test_a_long_gradient_is_clipped() -> None:
     """Seen in Adam's first moment, (1 − β₁) times the gradient it was given."""
-    free, clipped = distiller(), distiller(clip_norm=1e-3)
+    free, clipped = distiller(networks=1), distiller(networks=1, clip_norm=1e-3)
     state = start(free)
     _, metrics = free.step(state, BATCH)
     assert metrics.gradient_norm > 1e-3
     after, _ = clipped.step(state, BATCH)
     length = torch.stack([m.norm() for m in after.adam.first.values()]).norm()
     assert float(length) == pytest.approx(0.5 * 1e-3, rel=1e-9)
-    longer = distiller(clip_norm=1e3)
+    longer = distiller(networks=1, clip_norm=1e3)
     assert same(longer.step(state, BATCH)[0], free.step(state, BATCH)[0])
+
+
+def test_each_network_is_clipped_by_itself_so_that_none_drowns_the_others() -> None:
+    """Network j of an outer step with J networks is the one of outer step J·t + j with one."""
+    state = dataclasses.replace(start(distiller()), outer_step=2)
+    alone = [
+        distiller(networks=1).gradient(dataclasses.replace(state, outer_step=3 * 2 + j), BATCH)[1]
+        for j in range(3)
+    ]
+    lengths = [torch.stack([g.norm() for g in one.values()]).norm() for one in alone]
+    bound = float(sorted(lengths)[1])  # the longest is clipped, the shortest is not
+    _, found = distiller(networks=3, clip_norm=bound).gradient(state, BATCH)
+    for name, gradient in found.items():
+        clipped = [g[name] * min(1, bound / n) for g, n in zip(alone, lengths, strict=True)]
+        torch.testing.assert_close(gradient, torch.stack(clipped).mean(0), rtol=1e-12, atol=1e-14)
 
 
 def test_the_outer_learning_rate_is_halved_every_40_passes() -> None:

@@ -45,7 +45,7 @@ class Steps:
     @property
     def schedule(self) -> list[Position]:
         """The T = steps × epochs updates in order: all steps, epoch after epoch."""
-        epochs, steps = self.learning_rates.shape
+        epochs, steps = self.learning_rates.shape[:2]
         return [Position(e, s) for e in range(epochs) for s in range(steps)]
 
     def __getitem__(self, position: Position) -> Step:
@@ -58,6 +58,17 @@ class Steps:
     def __iter__(self) -> Iterator[Step]:
         """The steps in the order of the schedule."""
         return (self[position] for position in self.schedule)
+
+    def for_each(self, networks: int) -> "Steps":
+        """The same for each of J networks: (steps, J, images, …) and (epochs, steps, J).
+
+        A step of it holds a copy for every network, and so does a gradient.
+        """
+        return Steps(
+            self.inputs.unsqueeze(1).expand(-1, networks, *self.inputs.shape[1:]),
+            self.labels.unsqueeze(1).expand(-1, networks, *self.labels.shape[1:]),
+            self.learning_rates.unsqueeze(2).expand(-1, -1, networks),
+        )
 
     def to(self, device: torch.device, dtype: torch.dtype) -> "Steps":
         """Moves to a device; inputs, rates and float labels take the dtype."""

@@ -5,7 +5,7 @@ state. Neither has side effects.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any, Literal
@@ -66,7 +66,7 @@ class DistillerConfig:
     decay_every: int | None = None
     """Outer steps in a period; 40 passes over the training data by default, of a cosine all."""
     clip_norm: float | None = None
-    """Longest outer gradient allowed; longer ones are scaled down."""
+    """Longest gradient that a single network may give; longer ones are scaled down."""
     seed: int = 0
     """Number of all random streams of the run."""
 
@@ -227,9 +227,6 @@ class Distiller:
             torch.stack([torch.linalg.vector_norm(g.double()) for g in gradient.values()])
         )
         loss, lr = losses.mean(), config.outer_lr_at(t)
-        if config.clip_norm is not None and norm > config.clip_norm:
-            scale = config.clip_norm / float(norm)
-            gradient = {name: g * scale for name, g in gradient.items()}
         each = {"raw_rates": lr * (config.rates_lr or config.outer_lr) / config.outer_lr}
         parameters, moments = adam(state.parameters, gradient, state.adam, lr, config.betas, each)
         # Finite gradients may still overflow in Adam's squares or with a huge learning rate.
@@ -261,21 +258,36 @@ class Distiller:
         def outer_loss(weights: Weights) -> Tensor:
             return self.engine.mean_losses(weights, inputs, labels, self.objective.outer_loss)
 
-        def group(networks: range, _: object) -> tuple[Tensor, Steps]:
+        def group(networks: range, _: object) -> tuple[Tensor, dict[str, Tensor]]:
             chosen = {n: w[networks.start : networks.stop] for n, w in theta0.items()}
-            return self.adjoint(
+            losses, by_step = self.adjoint(
                 self.update,
                 self.rule.start(chosen),
-                state.distilled,
+                state.distilled.for_each(len(networks)),
                 outer_loss,
                 stream(config.seed, "window", t),
             )
+            return losses, self._mean(by_step, state)
 
-        losses, by_step = _mean(self.engine.groups(len(mine)).each(group))
-        gradient = {"inputs": by_step.inputs, "labels": by_step.labels}
+        losses, gradient = _mean(self.engine.groups(len(mine)).each(group))
+        return self.team.mean(numbers, losses, gradient)
+
+    def _mean(self, by_step: Steps, state: DistillerState) -> dict[str, Tensor]:
+        """The mean over networks of their gradients, each no longer than ``clip_norm``.
+
+        Args:
+            by_step: The gradient of the networks' mean loss, for each network's own steps.
+            state: What is learned.
+        """
+        rates = by_step.learning_rates.permute(2, 0, 1)
+        found = {"inputs": by_step.inputs.transpose(0, 1), "labels": by_step.labels.transpose(0, 1)}
         if "raw_rates" in state.parameters:  # dη̃/d raw of softplus is the sigmoid
-            gradient["raw_rates"] = by_step.learning_rates * state.parameters["raw_rates"].sigmoid()
-        return self.team.mean(numbers, losses, {n: gradient[n] for n in state.parameters})
+            found["raw_rates"] = rates * state.parameters["raw_rates"].sigmoid()
+        found = {name: len(rates) * found[name] for name in state.parameters}
+        if self.config.clip_norm is not None:
+            shares = self.config.clip_norm / _lengths(found.values()).clamp(self.config.clip_norm)
+            found = {n: torch.einsum("j...,j->j...", g, shares.to(g)) for n, g in found.items()}
+        return {name: g.mean(0) for name, g in found.items()}
 
     @cached_property
     def engine(self) -> Engine:
@@ -288,18 +300,21 @@ class Distiller:
         return update_of(self.engine, self.objective.inner_loss, self.rule)
 
 
-def _mean(groups: Sequence[tuple[Tensor, Steps]]) -> tuple[Tensor, Steps]:
+def _mean(groups: Sequence[tuple[Tensor, dict[str, Tensor]]]) -> tuple[Tensor, dict[str, Tensor]]:
     """All losses in order and the gradient of their mean, from groups of networks."""
     losses = torch.cat([each for each, _ in groups])
     shares = [len(each) / len(losses) for each, _ in groups]
+    mean = {
+        name: reduce(torch.add, [s * g[name] for s, (_, g) in zip(shares, groups, strict=True)])
+        for name in groups[0][1]
+    }
+    return losses, mean
 
-    def mean(name: str) -> Tensor:
-        every = [getattr(steps, name) for _, steps in groups]
-        if not every[0].is_floating_point():
-            return every[0]
-        return reduce(torch.add, map(torch.mul, every, shares))
 
-    return losses, Steps(mean("inputs"), mean("labels"), mean("learning_rates"))
+def _lengths(gradient: Iterable[Tensor]) -> Tensor:
+    """The norms (J,) of the gradients of J networks, all tensors together."""
+    norms = [torch.linalg.vector_norm(g.double().flatten(1), dim=1) for g in gradient]
+    return torch.linalg.vector_norm(torch.stack(norms), dim=0)
 
 
 def _finite(*tensors: Tensor) -> bool:

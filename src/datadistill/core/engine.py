@@ -52,6 +52,10 @@ class Engine:
         """Returns ℓ(x, θ_j) for each of J networks, shape (J,); twice differentiable."""
         return (self.stacked or self.network).losses(weights, inputs, labels, loss)
 
+    def own_losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
+        """Returns ℓ(x_j, θ_j), each network on inputs (J, N, …) and labels of its own."""
+        return (self.stacked or self.network).own_losses(weights, inputs, labels, loss)
+
     def mean_losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
         """The same for a loss that is a mean over examples; once differentiable.
 

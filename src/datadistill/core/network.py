@@ -82,6 +82,17 @@ class Network:
         """Returns ℓ(x, θ_j) for each of J networks, shape (J,)."""
         return self._for_each(lambda one: loss(self._forward(one, inputs), labels), weights)
 
+    def own_losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
+        """Returns ℓ(x_j, θ_j), each network on inputs (J, N, …) and labels of its own."""
+
+        def one(weights: Weights, inputs: Tensor, labels: Tensor) -> Tensor:
+            return loss(self._forward(weights, inputs), labels)
+
+        if self.side_by_side and len(inputs) > 1:
+            return vmap(one)(weights, inputs, labels)
+        each = ({n: w[j] for n, w in weights.items()} for j in range(len(inputs)))
+        return torch.stack([one(*own) for own in zip(each, inputs, labels, strict=True)])
+
     def stack(self, networks: list[Weights]) -> Weights:
         """Stacks the weights of single networks along axis 0, on the network's device."""
         return {

@@ -61,7 +61,7 @@ class GradientDescent:
         if self.momentum:
             direction = {n: self.momentum * learner.velocity[n] + g for n, g in direction.items()}
         weights = {
-            name: w - step.learning_rate.to(w.dtype) * direction[name]
+            name: w - _rate(step.learning_rate, w) * direction[name]
             for name, w in learner.weights.items()
         }
         return Learner(weights, direction if self.momentum else {})
@@ -87,7 +87,7 @@ class GradientDescent:
         v, of_velocity = v[:count], v[count:]
         leaves = Learner({name: leaf(w) for name, w in learner.weights.items()}, {})
         step = Step(leaf(step.inputs), leaf(step.labels), eta)
-        u = [-eta.to(one.dtype) * one for one in v]
+        u = [-_rate(eta, one) * one for one in v]
         if self.momentum:
             u = [one + own for one, own in zip(u, of_velocity, strict=True)]
         with torch.enable_grad():
@@ -98,8 +98,9 @@ class GradientDescent:
             before = learner.velocity.values()
             moved = [self.momentum * m + one for m, one in zip(before, moved, strict=True)]
             of_velocity = [self.momentum * one for one in u]
-        products = (one.flatten().dot(m.flatten()) for one, m in zip(v, moved, strict=True))
-        rate = -sum((product.to(eta.dtype) for product in products), torch.zeros_like(eta))
+        pairs = ((one.flatten(1), m.flatten(1)) for one, m in zip(v, moved, strict=True))
+        products = torch.stack([torch.linalg.vecdot(*pair).to(eta.dtype) for pair in pairs])
+        rate = -products.sum(0) if eta.ndim else -products.sum()
         v = [one + more for one, more in zip(v, back, strict=True)]
         return [*v, *of_velocity], Step(inputs, labels, rate)
 
@@ -145,9 +146,15 @@ def update_of(network: Network | Engine, loss: Loss, rule: GradientDescent) -> U
     """The update that learners of this architecture make with a rule and an inner loss."""
 
     def step_loss(weights: Weights, step: Step) -> Tensor:
-        return network.losses(weights, step.inputs, step.labels, loss)
+        losses = network.own_losses if step.learning_rate.ndim else network.losses
+        return losses(weights, step.inputs, step.labels, loss)
 
     return Update(rule, step_loss)
+
+
+def _rate(rate: Tensor, w: Tensor) -> Tensor:
+    """A learning rate, or one for each network, as a factor of a weight's gradient (J, …)."""
+    return rate.to(w.dtype).reshape(-1, *[1] * (w.ndim - 1)) if rate.ndim else rate.to(w.dtype)
 
 
 def leaf(tensor: Tensor) -> Tensor:

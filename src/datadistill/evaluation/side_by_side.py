@@ -40,14 +40,7 @@ class SideBySide:
 
     def own_losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
         """Returns ℓ(x_j, θ_j), each network on inputs (J, N, …) and labels of its own."""
-        if self._stacked:
-            return self._stacked.own_losses(weights, inputs, labels, loss)
-        return torch.cat(
-            [
-                self.network.losses(_one(weights, j), inputs[j], labels[j], loss)
-                for j in range(len(inputs))
-            ]
-        )
+        return self._engine.own_losses(weights, inputs, labels, loss)
 
     def outputs(self, weights: Weights, inputs: Tensor) -> Tensor:
         """Returns the outputs (J, N, …) for the same N inputs, keeping no graph.

@@ -44,7 +44,7 @@ class RunConfig(DistillerConfig):
     outer_schedule: Literal["periods", "cosine"] = "cosine"
     """How these rates fall: by a factor after every period, or along a cosine over one."""
     clip_norm: float | None = 0.3
-    """Longest outer gradient allowed; longer ones are scaled down."""
+    """Longest gradient that a single network may give; longer ones are scaled down."""
     start: Literal["noise", "k-means", "average"] = "noise"
     """What distilled images start from: noise, or each class's k-means centroids or mean."""
     data: str = "digits"
