@@ -43,23 +43,6 @@ def bilinear(layer: Layer, x: Tensor, w: Tensor, b: Tensor) -> Tensor:
     return _Forward.apply(layer, x, w, b)  # pyright: ignore[reportReturnType]
 
 
-class Linear:
-    """y = w x + b, for rows x (J, N, features)."""
-
-    def __call__(self, x: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, Maps]:
-        """Returns y and the maps that give its derivatives."""
-        return self.forward(x, w, b), self
-
-    def forward(self, x: Tensor, w: Tensor, b: Tensor) -> Tensor:
-        return torch.baddbmm(b[:, None], x, w.mT)
-
-    def images(self, g: Tensor, w: Tensor) -> Tensor:
-        return torch.bmm(g, w)
-
-    def weights(self, x: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
-        return torch.bmm(g.mT, x), g.sum(1)
-
-
 class _Forward(Function):
     @staticmethod
     def forward(ctx: Any, layer: Layer, x: Tensor, w: Tensor, b: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, fx, nn
 
 from ..kernels import NARROW, Pooling, convolution
-from .bilinear import Layer, Linear, bilinear
+from .bilinear import Layer, bilinear
 from .network import Loss, Network, Weights
 from .random import stream
 
@@ -169,7 +169,7 @@ class _Program:
         if isinstance(module, nn.Conv2d) and kind is nn.Conv2d and len(shape) == 4:
             return self._convolution(node, module, shape)
         if isinstance(module, nn.Linear) and kind is nn.Linear and len(shape) == 2:
-            return node, self._bilinear(Linear(), module)
+            return node, self._linear(module)
         if isinstance(module, nn.GroupNorm) and kind is nn.GroupNorm:
             return node, self._group_norm(module)
         if kind in _ADDING and len(sources) == 2 and not node.kwargs:
@@ -265,7 +265,18 @@ class _Program:
             return None
         return size, stride, padding
 
-    def _bilinear(self, made: Layer, layer: nn.Conv2d | nn.Linear) -> _Compute:
+    def _linear(self, layer: nn.Linear) -> _Compute:
+        weight_name, bias_name = self._weights_of(layer)
+
+        def compute(weights: Weights, rows: Tensor) -> Tensor:
+            weight = weights[weight_name]
+            bias = weights[bias_name] if bias_name else weight.new_zeros(weight.shape[:2])
+            # Never the weights but the rows are transposed: of them there are few.
+            return torch.baddbmm(bias[:, :, None], weight, rows.mT).mT
+
+        return compute
+
+    def _bilinear(self, made: Layer, layer: nn.Conv2d) -> _Compute:
         weight_name, bias_name = self._weights_of(layer)
 
         def compute(weights: Weights, inputs: Tensor) -> Tensor:
