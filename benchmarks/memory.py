@@ -1,7 +1,8 @@
 """Peak memory of one outer step above start-up, beside the reference's.
 
 LeNet, 10 steps, minibatch 1024. Each figure comes from a process of its own, whose high-water mark
-of resident memory is read before and after one outer step, as a user's run makes it.
+of resident memory is read before and after one outer step, as a user's run makes it. Start-up is
+over when the same side has made one small outer step, which loads the libraries it needs.
 """
 
 import json
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from benchmarks.peak import growth_in_own_process, peak_memory
 from benchmarks.reference import gradient, sampled
@@ -68,18 +69,24 @@ def kept_weights(updates: int, networks: int, module: str = "lenet") -> int:
 
 def _one_step(side: str, updates: int, networks: int, module: str, batch_size: int) -> int:
     """The growth of this process's peak; call it once in a process."""
-    epochs = updates // STEPS
-    distillation = prepare(
-        MODULES[module](), (1, 28, 28), networks, epochs=epochs, batch_size=batch_size
+    small, whole = (
+        prepare(MODULES[module](), (1, 28, 28), networks, epochs=epochs, batch_size=images)
+        for epochs, images in ((1, 16), (updates // STEPS, batch_size))
     )
-    state, batch = distillation.start().distiller, distillation.batch(0)
-    plain = distillation.distiller.network.module()
+    batches = small.batch(0), whole.batch(0)
+    _go(side, small, batches[0])
     before = peak_memory()
+    _go(side, whole, batches[1])
+    return peak_memory() - before
+
+
+def _go(side: str, distillation: Distillation, batch: tuple[Tensor, Tensor]) -> None:
+    state = distillation.start().distiller
     if side == "reference":
-        gradient(plain, sampled(distillation, 0), state.distilled, batch)
+        module = distillation.distiller.network.module()
+        gradient(module, sampled(distillation, 0), state.distilled, batch)
     else:
         _with_adjoint(distillation, side).distiller.step(state, batch)
-    return peak_memory() - before
 
 
 def _with_adjoint(distillation: Distillation, side: str) -> Distillation:
