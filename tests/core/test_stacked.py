@@ -56,6 +56,8 @@ KNOWN: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "mlp": (lambda: models.MLP(2, 7, 3, 5), (2, 7, 7)),
     "linear": (lambda: models.Linear(2, 7, 3), (2, 7, 7)),
     "largenet": (lambda: models.LargeNet(1, 28), (1, 28, 28)),
+    "alexcifarnet": (lambda: models.AlexCifarNet(3, 12, 3, width=40), (3, 12, 12)),
+    "convnet3": (lambda: models.ConvNet3(2, 8, 3, width=4), (2, 8, 8)),
     "residual": (Residual, (2, 7, 7)),
     "shared and frozen": (SharedAndFrozen, (2, 7, 7)),
     "inputs that are rows": (
@@ -141,6 +143,30 @@ def test_stacked_networks_give_the_outputs_and_gradients_of_each_alone(
         for key, one, other in zip(weights, found, found_own, strict=True):
             torch.testing.assert_close(one[j], parameters[key].grad, rtol=1e-9, atol=1e-12)
             torch.testing.assert_close(other[j], parameters[key].grad, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_stacked_networks_have_the_second_derivatives_of_the_vectorised_ones(name: str) -> None:
+    make, shape = KNOWN[name]
+    random = torch.Generator().manual_seed(0)
+    inputs = torch.randn(2, 5, *shape, generator=random, dtype=torch.float64).requires_grad_()
+    network = Network(make().double(), inputs[0])
+    fast = stacked(network)
+    assert fast is not None
+    weights = {n: w.requires_grad_() for n, w in random_weights(network, 2).items()}
+    labels = (torch.arange(10) % int(network.outputs[0])).view(2, 5)
+
+    def second(losses: Tensor) -> tuple[Tensor, ...]:
+        leaves = list(weights.values())
+        gradients = torch.autograd.grad(losses.sum(), leaves, create_graph=True)
+        v = [torch.linspace(-1, 1, g.numel()).double().view_as(g) for g in gradients]
+        return torch.autograd.grad(gradients, [inputs, *leaves], v, materialize_grads=True)
+
+    found = second(fast.own_losses(weights, inputs, labels, F.cross_entropy))
+    expected = second(network.own_losses(weights, inputs, labels, F.cross_entropy))
+    for one, other in zip(found, expected, strict=True):
+        size = max(1e-3, float(other.abs().max()))  # some are nothing but rounding
+        torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-9 * size)
 
 
 def test_inputs_are_left_as_they_were() -> None:

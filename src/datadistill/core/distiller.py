@@ -255,8 +255,13 @@ class Distiller:
             self.network, networks_for(config.seed, "network", mine)
         )
 
+        groups = self.engine.groups(len(mine))
+        threads = self.engine.threads // max(1, groups.workers)
+
         def outer_loss(weights: Weights) -> Tensor:
-            return self.engine.mean_losses(weights, inputs, labels, self.objective.outer_loss)
+            return self.engine.mean_losses(
+                weights, inputs, labels, self.objective.outer_loss, threads
+            )
 
         def group(networks: range, _: object) -> tuple[Tensor, dict[str, Tensor]]:
             chosen = {n: w[networks.start : networks.stop] for n, w in theta0.items()}
@@ -269,7 +274,7 @@ class Distiller:
             )
             return losses, self._mean(by_step, state)
 
-        losses, gradient = _mean(self.engine.groups(len(mine)).each(group))
+        losses, gradient = _mean(groups.each(group))
         return self.team.mean(numbers, losses, gradient)
 
     def _mean(self, by_step: Steps, state: DistillerState) -> dict[str, Tensor]:

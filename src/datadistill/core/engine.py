@@ -42,11 +42,23 @@ class Engine:
         return torch.get_num_threads() if self.stacked and on_cpu else 1
 
     def groups(self, networks: int) -> Groups:
-        """How networks are divided into groups side by side."""
-        if self.stacked is None:
-            return Groups(networks, networks, 0)
-        size = math.ceil(networks / self.threads) if self.stacked.narrow else 1
-        return Groups(networks, size, self.threads if self.threads > 1 and size < networks else 0)
+        """How networks are divided into groups side by side.
+
+        A group is computed by one thread: threads that share small operations wait for each other
+        all the time. Only a single wide network is left to torch, with all threads.
+        """
+        threads = self.threads
+        if self.stacked is None or threads == 1:
+            return Groups(networks, networks if self.side_by_side else 1, 0)
+        size = math.ceil(networks / threads) if self.side_by_side else 1
+        alone = networks == 1 and not self.side_by_side
+        return Groups(networks, size, 0 if alone else min(threads, math.ceil(networks / size)))
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether networks are faster side by side than one after the other."""
+        on_cpu = self.network.device.type == "cpu"
+        return self.stacked is None or self.stacked.narrow or not on_cpu
 
     def losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
         """Returns ℓ(x, θ_j) for each of J networks, shape (J,); twice differentiable."""
@@ -56,18 +68,17 @@ class Engine:
         """Returns ℓ(x_j, θ_j), each network on inputs (J, N, …) and labels of its own."""
         return (self.stacked or self.network).own_losses(weights, inputs, labels, loss)
 
-    def mean_losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
+    def mean_losses(
+        self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss, threads: int = 1
+    ) -> Tensor:
         """The same for a loss that is a mean over examples; once differentiable.
 
-        Where no layer mixes examples, they are taken part by part.
+        Where no layer mixes examples, they are taken part by part, by so many threads.
         """
         if self.stacked is None:
             return self.losses(weights, inputs, labels, loss)
-        networks = len(next(iter(weights.values())))
-        threads = self.threads
-        shares = Groups(
-            len(labels), math.ceil(len(labels) / threads), threads if threads > 1 else 0
-        )
+        networks, share_size = len(next(iter(weights.values()))), math.ceil(len(labels) / threads)
+        shares = Groups(len(labels), share_size, threads if threads > 1 else 0)
 
         def both(leaves: Sequence[Tensor]) -> list[Tensor]:
             """The losses and their gradients."""

@@ -1,0 +1,96 @@
+"""However networks and examples are divided, the results are the same."""
+
+from collections.abc import Callable, Generator
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from datadistill import models
+from datadistill.core import engine as engine_module
+from datadistill.core.distiller import Distiller, DistillerConfig
+from datadistill.core.engine import Engine
+from datadistill.core.groups import Groups
+from datadistill.core.initialization import RandomInit, networks_for
+from datadistill.core.network import Network
+from datadistill.core.objective import Classification
+
+MODULES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "lenet": (models.LeNet, (1, 28, 28)),
+    "wide": (lambda: models.AlexCifarNet(3, 8, 10, width=40), (3, 8, 8)),
+    "batch normalised": (
+        lambda: nn.Sequential(
+            nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(72, 10)
+        ),
+        (1, 8, 8),
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def threads() -> Generator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def distiller(name: str, networks: int) -> tuple[Distiller, tuple[Tensor, Tensor]]:
+    make, shape = MODULES[name]
+    random = torch.Generator().manual_seed(0)
+    inputs = torch.randn(23, *shape, generator=random, dtype=torch.float64)
+    network = Network(make(), inputs, dtype=torch.float64)
+    config = DistillerConfig(steps=2, epochs=2, networks=networks, learning_rate=0.1)
+    made = Distiller(network, RandomInit(), Classification(), config)
+    return made, (inputs, torch.arange(23) % 10)
+
+
+def gradient_of(name: str, networks: int) -> tuple[Tensor, dict[str, Tensor]]:
+    made, batch = distiller(name, networks)
+    return made.gradient(made.init(batch[0].shape[1:], batch[1]), batch)
+
+
+def unknown(_: Network) -> None:
+    """A network of which no layer is known."""
+
+
+@pytest.mark.parametrize("networks", [1, 4, 5])
+@pytest.mark.parametrize("name", MODULES)
+def test_threads_parts_and_layers_change_nothing_but_rounding(
+    name: str, networks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[tuple[Tensor, dict[str, Tensor]]] = []
+    for count, part in ((1, 2**21), (2, 2**21), (3, 1)):
+        torch.set_num_threads(count)
+        monkeypatch.setattr(engine_module, "PART_BYTES", part)
+        found.append(gradient_of(name, networks))
+    monkeypatch.setattr(engine_module, "stacked", unknown)
+    losses, gradient = gradient_of(name, networks)
+    for other_losses, other in found:
+        torch.testing.assert_close(other_losses, losses, rtol=1e-11, atol=0)
+        for key, expected in gradient.items():
+            size = float(expected.abs().max())
+            torch.testing.assert_close(other[key], expected, rtol=1e-8, atol=1e-10 * size)
+
+
+def test_networks_are_grouped_by_threads_and_wide_ones_taken_one_by_one() -> None:
+    torch.set_num_threads(2)
+    narrow, wide, mixed = (distiller(name, 1)[0].engine for name in MODULES)
+    assert narrow.groups(5) == Groups(5, 3, 2)
+    assert narrow.groups(1) == Groups(1, 1, 1)  # by one thread, not by two that wait
+    assert wide.groups(5) == Groups(5, 1, 2)
+    assert wide.groups(1) == Groups(1, 1, 0)
+    assert mixed.groups(5) == Groups(5, 5, 0)  # its module serves one thread at a time
+    torch.set_num_threads(1)
+    assert narrow.groups(5) == Groups(5, 5, 0)
+    assert wide.groups(5) == Groups(5, 1, 0)
+
+
+def test_losses_in_parts_cannot_be_differentiated_twice_unnoticed() -> None:
+    made, (inputs, labels) = distiller("lenet", 2)
+    weights = made.initialization.sample(made.network, networks_for(0, "network", range(2)))
+    leaves = {name: w.requires_grad_() for name, w in weights.items()}
+    losses = Engine(made.network).mean_losses(leaves, inputs, labels, F.cross_entropy)
+    (gradient,) = torch.autograd.grad(losses.sum(), leaves["conv1.bias"], create_graph=True)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        gradient.sum().backward()
