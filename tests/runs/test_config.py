@@ -12,7 +12,7 @@ import datadistill as dd
 from datadistill.cli.distill import Distill
 from datadistill.cli.main import _parse  # pyright: ignore[reportPrivateUsage]
 from datadistill.errors import ConfigError
-from datadistill.runs.config import NAMES, RunConfig, config_from
+from datadistill.runs.config import NAMES, PAPER, RunConfig, config_from
 from datadistill.runs.recipes import read_recipe, recipe_names
 from datadistill.runs.yaml_files import parse_yaml, read_config, write_yaml
 from tests.runs.helpers import DATA, contents, finish, start
@@ -178,6 +178,17 @@ def test_flags_go_before_a_recipe_wherever_it_stands() -> None:
         assert isinstance(command, Distill)
         assert command.quiet
         assert command.config == dataclasses.replace(read_recipe("mnist-fixed-100").config, steps=3)
+
+
+def test_the_preset_is_read_below_the_flags() -> None:
+    words = ["distill", "mnist-random-100", "--preset", "paper", "--outer-lr", "0.3"]
+    command = _parse(words)
+    assert isinstance(command, Distill)
+    paper = read_recipe("mnist-random-100", "paper").config
+    assert command.config == dataclasses.replace(paper, outer_lr=0.3)
+    command = _parse(["distill", "--preset", "paper", "--steps", "2"])
+    assert isinstance(command, Distill)
+    assert command.config == config_from({**PAPER, "steps": 2})
 
 
 def test_config_yaml_does_the_same_run_again(tmp_path: Path) -> None:

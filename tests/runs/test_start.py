@@ -1,0 +1,57 @@
+"""What distilled images start from, and whose outer schedule they are learned by."""
+
+import pytest
+import torch
+
+import datadistill as dd
+from datadistill.baselines import average_real, k_means
+from datadistill.core.distiller import DistillerConfig
+from datadistill.errors import ConfigError
+from datadistill.runs.config import OUTER, PAPER, RunConfig, config_from
+from datadistill.runs.distillation import Distillation
+from datadistill.runs.recipes import read_recipe, recipe_names
+
+
+def prepared(start: str) -> Distillation:
+    train, _ = dd.data.load("digits")
+    config = config_from({"start": start, "steps": 2, "images_per_class": 2, "seed": 3})
+    return Distillation.prepare(config, train, dd.models.Linear())
+
+
+def test_images_start_as_centroids_or_means_of_the_training_data_that_remain() -> None:
+    layout = {"classes": 10, "steps": 2, "images_per_class": 2}
+    made = prepared("k-means")
+    network = made.distiller.network
+    expected = k_means(made.data, network, **layout, seed=3)
+    found = made.start().distiller.distilled
+    assert torch.equal(found.inputs, expected.inputs)
+    assert torch.equal(found.labels, expected.labels)
+    made = prepared("average")
+    assert torch.equal(
+        made.start().distiller.distilled.inputs, average_real(made.data, network, **layout).inputs
+    )
+    noise = prepared("noise").start().distiller.distilled.inputs
+    assert 0.9 < float(noise.std()) < 1.1
+
+
+def test_objectives_without_classes_start_from_noise_alone() -> None:
+    data = torch.randn(20, 4), torch.randn(20, 1)
+    with pytest.raises(ConfigError, match="has no classes to start from by k-means"):
+        dd.distill(
+            data,
+            torch.nn.Linear(4, 1),
+            objective=dd.Regression(),
+            start="k-means",
+            iterations=1,
+        )
+
+
+def test_the_preset_paper_is_the_schedule_of_algorithm_1() -> None:
+    plain = DistillerConfig()
+    assert {n: v for n, v in PAPER.items() if n in OUTER} == {n: getattr(plain, n) for n in OUTER}
+    ours = RunConfig()
+    assert ours.outer_schedule == "cosine"
+    for name in recipe_names():
+        fast, paper = read_recipe(name).config, read_recipe(name, "paper").config
+        assert (fast.data, fast.steps, fast.epochs) == (paper.data, paper.steps, paper.epochs)
+        assert {n: getattr(paper, n) for n in PAPER} == PAPER
