@@ -30,6 +30,7 @@ SETTINGS: dict[str, Any] = {
     "epochs": 2,
     "learning_rate": 0.2,
     "outer_lr": 1.0,
+    "outer_schedule": "periods",
     "test_networks": 2,
     "checkpoint_every": 2,
     "validation": 0.3,

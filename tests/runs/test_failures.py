@@ -109,7 +109,8 @@ def wait_for_rows(run: Path, rows: int, process: subprocess.Popen[str]) -> None:
 
 
 def endless(data: Path) -> list[str]:
-    return [*arguments_with(data), "--iterations", "1000000", "--checkpoint-every", "3"]
+    schedule = ["--outer-schedule", "periods", "--checkpoint-every", "3"]
+    return [*arguments_with(data), "--iterations", "1000000", *schedule]
 
 
 def ended(run: Path, tmp_path: Path) -> None:

@@ -142,6 +142,19 @@ def test_more_outer_steps_are_allowed_and_fewer_end_the_run_where_it_is(tmp_path
     assert len(read_metrics(tmp_path / "d" / "metrics.jsonl")) == 4
 
 
+def test_a_cosine_stays_as_it_was_planned_when_there_are_more_outer_steps(tmp_path: Path) -> None:
+    cosine = {"outer_schedule": "cosine"}
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path / "a", **cosine, **stop_after(5))
+    go(tmp_path / "a", **cosine, iterations=15)
+    go(tmp_path / "b", **cosine, iterations=15, decay_every=12)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    rates = [row.outer_lr for row in read_metrics(tmp_path / "a" / "metrics.jsonl")]
+    assert rates[12:] == pytest.approx([0.01] * 3)  # a hundredth, after the end of the cosine
+    with pytest.raises(RunError, match="decay_every: 12 → 14"):
+        go(tmp_path / "a", **cosine, iterations=15, decay_every=14)
+
+
 def test_a_finished_run_is_read_and_not_made_again(tmp_path: Path) -> None:
     first = go(tmp_path)
     times = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.safetensors")}

@@ -117,6 +117,12 @@ class RunConfig(DistillerConfig):
         every = self.validate_every or math.ceil(self.iterations / VALIDATIONS)
         return replace(config, validate_every=every)
 
+    def as_planned(self, before: "RunConfig") -> "RunConfig":
+        """The same with the length that the cosine had before, unless it has one of its own."""
+        both = self.outer_schedule == before.outer_schedule == "cosine"
+        default = both and self.decay_every == self.iterations
+        return replace(self, decay_every=before.decay_every) if default else self
+
     def scaled(self, iterations: int) -> "RunConfig":
         """The same schedule over another number of outer steps."""
         share = iterations / self.iterations

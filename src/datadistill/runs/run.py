@@ -128,23 +128,33 @@ class Run:
 
     def go(self) -> DistilledData:
         """Begins the run, or goes on with it, and ends it; returns the distilled data."""
-        folder, distillation = self.folder, self.distillation
+        folder = self.folder
         folder.make()
         folder.check()
         echo = ECHO if "TORCHELASTIC_RUN_ID" in os.environ else 0.0
         with locked(folder.lock), _saying_how_to_go_on(folder), stoppable(self.warn, echo) as stop:
-            prints = fingerprint(distillation.distiller, distillation.data, distillation.held_out)
-            state = self._begin(prints) if folder.is_new else self._find(prints)
-            if (finished := self._finished(state)) is not None:
-                return finished
-            team = distillation.team
-            team.wishes = lambda: Wishes(stop.requested, self._time_is_up())
-            team.begin(lambda: to_bytes(Checkpoint(state, distillation.config, prints)))
-            with logging_to(folder.metrics, state.outer_step) as log:
-                run, state = self._proceed(state, prints, log, stop)
-            check_no_stop(team, state)
-            stop.at_once = True  # all that follows can be done again from the last checkpoint
-            return run._finish(state)
+            return (self if folder.is_new else self._as_planned())._go(stop)
+
+    def _go(self, stop: Stop) -> DistilledData:
+        folder, distillation = self.folder, self.distillation
+        prints = fingerprint(distillation.distiller, distillation.data, distillation.held_out)
+        state = self._begin(prints) if folder.is_new else self._find(prints)
+        if (finished := self._finished(state)) is not None:
+            return finished
+        team = distillation.team
+        team.wishes = lambda: Wishes(stop.requested, self._time_is_up())
+        team.begin(lambda: to_bytes(Checkpoint(state, distillation.config, prints)))
+        with logging_to(folder.metrics, state.outer_step) as log:
+            run, state = self._proceed(state, prints, log, stop)
+        check_no_stop(team, state)
+        stop.at_once = True  # all that follows can be done again from the last checkpoint
+        return run._finish(state)
+
+    def _as_planned(self) -> "Run":
+        """The same with the cosine that was planned when the run began, unless one is asked for."""
+        planned = newest(self.folder.checkpoints)[0].config
+        config = self.distillation.config.as_planned(planned)
+        return replace(self, distillation=self.distillation.with_config(config))
 
     def _begin(self, prints: dict[str, str]) -> RunState:
         """The checkpoint comes first: where there is a configuration there is a checkpoint."""
