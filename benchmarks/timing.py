@@ -12,11 +12,19 @@ THREADS = torch.get_num_threads()
 """PyTorch's own choice, before any side makes another."""
 
 
+REST = 0.4  # seconds
+
+
 def alternately(sides: Mapping[str, Callable[[], object]], trials: int) -> dict[str, float]:
-    """The best seconds of each side; a first turn of each is not counted."""
+    """The best seconds of each side; a first turn of each is not counted.
+
+    Before each turn there is a rest: threads of OpenMP go on spinning for 0.2 s after their work,
+    and would take a core from the side that comes next.
+    """
     best = dict.fromkeys(sides, float("inf"))
     for trial in range(trials + 1):
         for name, work in sides.items():
+            time.sleep(REST)
             begin = time.perf_counter()
             work()
             if trial:

@@ -19,15 +19,18 @@
 
 #if defined(__AVX512F__)
 #define BYTES 64
-#define OUTPUTS 6
+#define OUTPUTS 8
+#define SUMS 24
 #define GRADIENTS 4
 #elif defined(__AVX__)
 #define BYTES 32
-#define OUTPUTS 3
+#define OUTPUTS 4
+#define SUMS 12
 #define GRADIENTS 2
 #else
 #define BYTES 16
-#define OUTPUTS 3
+#define OUTPUTS 4
+#define SUMS 12
 #define GRADIENTS 2
 #endif
 
@@ -128,25 +131,32 @@ INLINE void blocks(const int outputs, int vectors, const REAL *x, int64_t in, in
 static void correlate(const REAL *x0, int64_t in, int64_t plane, int64_t pitch, int64_t rows,
                       int64_t columns, const REAL *w0, const REAL *bias0, int64_t out, REAL *y0,
                       int64_t length) {
-    const int64_t vectors = length / LANES, parts = (vectors + WIDEST - 1) / WIDEST;
-    for (int64_t o = 0; o < out; o += OUTPUTS)
+    const int64_t vectors = length / LANES;
+    for (int64_t o = 0; o < out; o += OUTPUTS) {
+        /* As many sums at once as there are registers for. */
+        const int64_t outputs = out - o < OUTPUTS ? out - o : OUTPUTS;
+        const int64_t widest = SUMS / outputs < WIDEST ? SUMS / outputs : WIDEST;
+        const int64_t parts = (vectors + widest - 1) / widest;
+        const REAL *w = w0 + o * in * rows * columns, *bias = bias0 ? bias0 + o : NULL;
         for (int64_t part = 0; part < parts; part++) {
             const int64_t begin = vectors * part / parts, end = vectors * (part + 1) / parts;
             const REAL *x = x0 + begin * LANES;
-            const REAL *w = w0 + o * in * rows * columns, *bias = bias0 ? bias0 + o : NULL;
             REAL *y = y0 + o * length + begin * LANES;
             const int count = (int)(end - begin);
-            switch (out - o) {
+            switch (outputs) {
                 case 1: blocks(1, count, ARGUMENTS); break;
                 case 2: blocks(2, count, ARGUMENTS); break;
-#if OUTPUTS > 3
                 case 3: blocks(3, count, ARGUMENTS); break;
+#if OUTPUTS > 4
                 case 4: blocks(4, count, ARGUMENTS); break;
                 case 5: blocks(5, count, ARGUMENTS); break;
+                case 6: blocks(6, count, ARGUMENTS); break;
+                case 7: blocks(7, count, ARGUMENTS); break;
 #endif
                 default: blocks(OUTPUTS, count, ARGUMENTS);
             }
         }
+    }
 }
 
 /* Copies planes into the middle of larger ones, which are zero already. */
