@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from benchmarks.peak import growth_in_own_process, peak_memory
+from benchmarks.peak import growth_in_own_process, peak_memory, resident_memory
 from benchmarks.reference import gradient, sampled
 from benchmarks.speed import prepare
 from datadistill.core.adjoint import BackGradient, StoredGraph
@@ -75,7 +75,7 @@ def _one_step(side: str, updates: int, networks: int, module: str, batch_size: i
     )
     batches = small.batch(0), whole.batch(0)
     _go(side, small, batches[0])
-    before = peak_memory()
+    before = resident_memory()
     _go(side, whole, batches[1])
     return peak_memory() - before
 
