@@ -11,6 +11,7 @@ import json
 import math
 import sys
 import time
+from collections.abc import Generator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -57,7 +58,7 @@ def measure(rounds: int = ROUNDS) -> dict[str, object]:
     grow while another program has the processor.
     """
     one, two = Times(), Times()
-    with _two("float32") as (alone, shared):
+    with sharing(replace(SETTINGS, dtype="float32"), 2) as (alone, shared):
         state, error = _gradients_differ(alone, shared)
         for _ in range(rounds):
             # The other process has begun with the next outer step already: let it end its share,
@@ -67,7 +68,7 @@ def measure(rounds: int = ROUNDS) -> dict[str, object]:
             state, _ = shared.advance(state)
             state, times = _timed(shared, state)
             two = two.best(times)
-    with _two("float64") as (alone, shared):
+    with sharing(replace(SETTINGS, dtype="float64"), 2) as (alone, shared):
         _, exact = _gradients_differ(alone, shared)
     return {
         "networks": SETTINGS.networks,
@@ -83,9 +84,10 @@ def measure(rounds: int = ROUNDS) -> dict[str, object]:
 
 
 @contextlib.contextmanager
-def _two(dtype: DtypeName):
-    with contextlib.suppress(_DoneError), together(2) as team:
-        shared = Experiment.named_by(replace(SETTINGS, dtype=dtype), team).distillation
+def sharing(settings: RunConfig, processes: int) -> Generator[tuple[Distillation, Distillation]]:
+    """The same distillation by one process alone, and by several."""
+    with contextlib.suppress(_DoneError), together(processes) as team:
+        shared = Experiment.named_by(settings, team).distillation
         alone = replace(shared, distiller=replace(shared.distiller, team=ALONE))
         prints = fingerprint(shared.distiller, shared.data, shared.held_out)
         team.begin(lambda: to_bytes(Checkpoint(shared.start(), shared.config, prints)))

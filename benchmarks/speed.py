@@ -1,42 +1,66 @@
 """Speed of one outer step against the reference.
 
-10 steps × 3 epochs, minibatch 1024; the library as a user's run calls it, the reference with
-PyTorch's own number of threads. Each side draws its networks. Shares of the machine's peak are of
-the operations that the algorithm needs, as counted in the reference, in the time of each side.
+10 steps × 3 epochs, minibatch 1024; the library as a user's run calls it, with the threads and
+processes that a run finds fastest, the reference with PyTorch's own number of threads. Each side
+draws its networks. Shares of the machine's peak are of the operations that the algorithm needs, as
+counted in the reference, in the time of each side.
 """
 
+import contextlib
 import itertools
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import time
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import nn
 
 import datadistill as dd
+from benchmarks.processes import sharing
 from benchmarks.reference import gradient, sampled
 from benchmarks.timing import THREADS, Operations, alternately, matmul_peak
 from datadistill.core.random import stream
 from datadistill.runs.config import RunConfig
 from datadistill.runs.distillation import Distillation
+from datadistill.runs.division import Division, divisions
+from datadistill.runs.division import best as fastest
+from datadistill.runs.named import Experiment
 
 
 class Case(NamedTuple):
     """A network, how many of it, what is promised and how often each side is measured."""
 
     name: str
-    module: Callable[[], nn.Module]
-    shape: tuple[int, int, int]
+    channels: Literal[1, 3]
+    size: int
     networks: int
     at_least: float
     trials: int
 
+    @property
+    def settings(self) -> RunConfig:
+        """The distillation: of digits, whose pixels do not matter for the time."""
+        return RunConfig(
+            model=self.name.lower(),
+            size=self.size,
+            channels=self.channels,
+            networks=self.networks,
+            steps=10,
+            epochs=3,
+            batch_size=1024,
+            validation=0,
+            device="cpu",
+            iterations=10**6,
+        )
+
 
 CASES = (
-    Case("LeNet", dd.models.LeNet, (1, 28, 28), 1, 1.5, 7),
-    Case("LeNet", dd.models.LeNet, (1, 28, 28), 4, 3.0, 5),
-    Case("LeNet", dd.models.LeNet, (1, 28, 28), 16, 3.0, 3),
-    Case("AlexCifarNet", dd.models.AlexCifarNet, (3, 32, 32), 1, 1.5, 3),
-    Case("AlexCifarNet", dd.models.AlexCifarNet, (3, 32, 32), 4, 1.5, 2),
+    Case("LeNet", 1, 28, 1, 1.5, 7),
+    Case("LeNet", 1, 28, 4, 3.0, 5),
+    Case("LeNet", 1, 28, 16, 3.0, 3),
+    Case("AlexCifarNet", 3, 32, 1, 1.5, 3),
+    Case("AlexCifarNet", 3, 32, 4, 1.5, 2),
 )
 
 
@@ -50,26 +74,25 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 
 def compare(case: Case, peak: float, trials: int) -> dict[str, Any]:
     """One row: the best times of both sides, their ratio and shares of the peak."""
-    distillation = prepare(case.module(), case.shape, case.networks)
-    threads = torch.get_num_threads()
+    torch.set_num_threads(THREADS)
+    distillation = Experiment.named_by(case.settings).distillation
+    division = fastest(divisions(distillation), case.settings.iterations)
     module = distillation.distiller.network.module()
     state, batch = distillation.start().distiller, distillation.batch(0)
-
-    def ours() -> None:
-        torch.set_num_threads(threads)
-        distillation.distiller.gradient(state, batch)
 
     def reference() -> None:
         torch.set_num_threads(THREADS)
         gradient(module, sampled(distillation, 0), state.distilled, batch)
 
-    best = alternately({"reference": reference, "ours": ours}, trials)
+    with library(case, division) as ours:
+        best = alternately({"reference": reference, "ours": ours}, trials)
     with Operations() as counted:
         gradient(module, itertools.islice(sampled(distillation, 0), 1), state.distilled, batch)
     operations = case.networks * counted.total
     return {
         "network": case.name,
         "J": case.networks,
+        "processes × threads": f"{division.processes} × {division.threads}",
         "reference, s": best["reference"],
         "ours, s": best["ours"],
         "ratio": best["reference"] / best["ours"],
@@ -78,6 +101,25 @@ def compare(case: Case, peak: float, trials: int) -> dict[str, Any]:
         "share of peak, reference, %": 100 * operations / best["reference"] / peak,
         "share of peak, ours, %": 100 * operations / best["ours"] / peak,
     }
+
+
+@contextlib.contextmanager
+def library(case: Case, division: Division) -> Generator[Callable[[], float]]:
+    """Outer steps of the library in the way that was chosen; each returns its seconds."""
+    chosen = replace(case.settings, threads=division.threads)
+    with sharing(chosen, division.processes) as (_, shared):
+        state = shared.start()
+
+        def ours() -> float:
+            nonlocal state
+            torch.set_num_threads(division.threads)
+            if division.processes > 1:  # the others have begun with it already
+                state, _ = shared.advance(state)
+            begin = time.perf_counter()
+            state, _ = shared.advance(state)
+            return time.perf_counter() - begin
+
+        yield ours
 
 
 def prepare(

@@ -12,10 +12,11 @@ from ..errors import ConfigError, FileError
 from ..runs import RunConfig
 from ..runs.config import PAPER, config_from
 from ..runs.cost import Cost, measure_cost, parse_time, time_text
+from ..runs.division import divided
 from ..runs.folder import RunFolder, free_folder
 from ..runs.follow import follow
 from ..runs.named import Experiment, check_no_code
-from ..runs.processes import Processes, together
+from ..runs.processes import Processes, is_follower, together
 from ..runs.recipes import Preset, read_recipe
 from .console import Common, Switch
 from .outcome import carry_out
@@ -46,30 +47,34 @@ class Distill(Common):
 
     def run(self) -> None:
         """Distils, tests once on the test set, and writes the artefact and its picture."""
-        self.config.check_division()
-        with together(self.config.processes, debug=self.debug) as team:
-            if team.leads:
-                self._lead(team)
-            else:
+        if is_follower():  # process 0 tells it all
+            with together() as team:
                 follow(team)
-
-    def _lead(self, team: Processes) -> None:
-        begin = time.monotonic()
-        budget = None if self.time_budget is None else parse_time(self.time_budget)
+            return
+        self.config.check_division()
+        deadline = self.time_budget and time.monotonic() + parse_time(self.time_budget)
         folder = self._folder()
-        found = Experiment.named_by(_lasting(self.config), team)
+        config, measured = divided(_lasting(self.config))
+        if len(measured) > 1:
+            self.say(f"Measured here: {'; '.join(map(str, measured))}.")
+        with together(config.processes or 1, debug=self.debug) as team:
+            self._lead(config, team, folder, deadline or None)
+
+    def _lead(
+        self, config: RunConfig, team: Processes, folder: RunFolder, deadline: float | None
+    ) -> None:
+        found = Experiment.named_by(config, team)
         config, until = found.distillation.config, None
         self.say(
             f"Distilling {len(found.train):,} examples of {found.train.name} for {config.model}, "
             f"{config.initialization} initialization: steps {config.steps}, epochs {config.epochs}."
         )
-        if budget is not None or self.dry_run or not self.quiet:
+        if deadline is not None or self.dry_run or not self.quiet:
             team.assemble()
             cost = measure_cost(found.distillation, found.test)
-            if budget is not None:
-                left = budget - (time.monotonic() - begin)
-                config = _within(config, cost, left)
-                until = begin + budget - cost.test - cost.validation
+            if deadline is not None:
+                config = _within(config, cost, deadline - time.monotonic())
+                until = deadline - cost.test - cost.validation
             self.say(_cost_text(config, cost))
         if not self.dry_run:
             found = replace(found, distillation=found.distillation.with_config(config))
@@ -126,7 +131,7 @@ def _cost_text(config: RunConfig, cost: Cost) -> str:
     every = config.validate_every or config.iterations
     total = cost.total(config.iterations, every)
     memory = f"; memory at its peak {cost.memory / 2**30:.1f} GiB" if cost.memory else ""
-    if memory and config.processes > 1:
+    if memory and (config.processes or 1) > 1:
         memory += f" in each of {config.processes} processes"
     return (
         f"Measured here: {time_text(cost.outer_step)} an outer step, {config.iterations:,} of them "

@@ -46,7 +46,7 @@ class Resume(Common):
         folder = RunFolder(self.run_folder)
         before = config_of_run(folder)
         config = self._changed(before, folder)
-        with together(config.processes, debug=self.debug) as team:
+        with together(config.processes or 1, debug=self.debug) as team:
             if team.size != before.processes:
                 config = replace(config, threads=self.threads)
             carry_out(self, Experiment.named_by(config, team), folder)

@@ -86,10 +86,11 @@ class RunConfig(DistillerConfig):
     """Where to compute."""
     dtype: DtypeName | None = None
     """What to compute in; float32 by default, or the module's own type."""
-    processes: int = 1
-    """Processes on this machine among which the networks are divided; torchrun's go before."""
+    processes: int | None = None
+    """Processes on this machine among which the networks are divided; torchrun's go before. By
+    default what a short measurement finds fastest, and so are threads."""
     threads: int | None = None
-    """Processor threads of each process; by default as many as torch would take for all."""
+    """Processor threads of each process."""
     checkpoint_every: int | None = None
     """Outer steps between two checkpoints, beside those by time."""
     checkpoint_minutes: float = 1.0
@@ -99,9 +100,9 @@ class RunConfig(DistillerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("size", "validate_every", "test_networks", "threads", "checkpoint_every"):
+        counts = ("size", "validate_every", "test_networks", "processes", "threads")
+        for name in (*counts, "checkpoint_every"):
             self._require(name, lambda value: value >= 1, "at least 1")
-        self._require("processes", lambda value: value >= 1, "at least 1")
         self._require("window", lambda value: value >= 1, "at least 1")
         self._require("validation", lambda value: 0 <= value < 1, "at least 0 and below 1")
         self._require("checkpoint_minutes", lambda value: value > 0, "a positive number")
@@ -134,7 +135,7 @@ class RunConfig(DistillerConfig):
         """Refuses more processes than networks, before any is started."""
         fixed = self.initialization == "fixed"
         networks = self.networks or default_networks(fixed=fixed)
-        check_division(networks, self.processes, fixed=fixed)
+        check_division(networks, self.processes or 1, fixed=fixed)
 
     def make_initialization(self) -> Initialization:
         """The distribution p(θ₀) that is named here."""

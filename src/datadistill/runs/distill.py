@@ -73,7 +73,7 @@ def distill(
         **names_of(initialization, objective, adjoint),
     }
     config = config_from({**named, **settings})
-    if config.processes > 1:
+    if (config.processes or 1) > 1:
         raise ConfigError(
             f"processes is {config.processes}, but a call in Python is one process.",
             "Leave it out, or use the command line: datadistill distill --processes 2.",

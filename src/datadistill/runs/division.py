@@ -1,0 +1,97 @@
+"""How an outer step is divided among threads and processes: by a short measurement."""
+
+import time
+from dataclasses import dataclass, replace
+
+import torch
+
+from ..core.team import Team
+from .config import RunConfig
+from .cost import time_text
+from .distillation import Distillation
+from .named import Experiment
+from .processes import world_size
+
+WORTH_IT = 0.85
+"""Share of the time of threads that processes may take, to be worth their memory."""
+START_SECONDS = 20.0
+"""What processes must save in a run: to start them takes a part of it."""
+LONG_SECONDS = 10.0
+"""An outer step that takes longer is not measured in other ways too."""
+
+
+@dataclass(frozen=True)
+class Division:
+    """A way to divide the work, and what an outer step takes in that way.
+
+    Attributes:
+        processes: How many processes share the networks.
+        threads: Processor threads of each.
+        seconds: Of an outer step; for several processes, of one's share.
+    """
+
+    processes: int
+    threads: int
+    seconds: float
+
+    def __str__(self) -> str:
+        threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
+        who = f"{self.processes} processes of {threads}" if self.processes > 1 else threads
+        return f"{who}: {time_text(self.seconds)} an outer step"
+
+
+def divisions(distillation: Distillation) -> list[Division]:
+    """The ways that there are on this machine, measured; first the one that needs no measurement.
+
+    All threads in one process; one thread, which other programs disturb less; and one process for
+    each thread, which do not wait for each other's Python.
+    """
+    threads, networks = torch.get_num_threads(), distillation.distiller.networks
+    if distillation.distiller.network.device.type != "cpu" or threads == 1:
+        return [Division(1, threads, 0.0)]
+    found = [Division(1, threads, _seconds(distillation, 1, threads))]
+    if found[0].seconds < LONG_SECONDS:
+        found.append(Division(1, 1, _seconds(distillation, 1, 1)))
+    if networks > 1 and found[0].seconds < LONG_SECONDS:
+        processes = min(threads, networks)
+        found.append(Division(processes, 1, _seconds(distillation, processes, 1)))
+    torch.set_num_threads(threads)
+    return found
+
+
+def best(found: list[Division], iterations: int) -> Division:
+    """The way that takes least time over a run of so many outer steps."""
+    alone = min((d for d in found if d.processes == 1), key=lambda d: d.seconds)
+    for several in (d for d in found if d.processes > 1):
+        saved = (alone.seconds - several.seconds) * iterations
+        if several.seconds < WORTH_IT * alone.seconds and saved > START_SECONDS:
+            return several
+    return alone
+
+
+def divided(config: RunConfig) -> tuple[RunConfig, list[Division]]:
+    """The configuration with its processes and threads, and what was measured to choose them.
+
+    What the user has said stays, and is not measured; nor where torchrun has chosen.
+    """
+    if config.processes or config.threads or world_size() > 1:
+        return config, []
+    distillation = Experiment.named_by(config).distillation
+    found = divisions(distillation)
+    chosen = best(found, distillation.config.iterations)
+    return replace(config, processes=chosen.processes, threads=chosen.threads), found
+
+
+def _seconds(distillation: Distillation, processes: int, threads: int) -> float:
+    """The time of an outer step by process 0, without the others."""
+    torch.set_num_threads(threads)
+    distiller = replace(distillation.distiller, team=Team(0, processes))
+    state, times = distillation.like(), list[float]()
+    for trial in range(3):  # the first prepares much that later ones find ready
+        batch = distillation.batch(trial)
+        begin = time.perf_counter()
+        distiller.gradient(state, batch)
+        times.append(time.perf_counter() - begin)
+        if times[-1] > LONG_SECONDS:
+            break
+    return min(times[1:] or times)

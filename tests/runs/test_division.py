@@ -1,0 +1,73 @@
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from datadistill.cli.main import main
+from datadistill.runs import RunConfig
+from datadistill.runs.division import Division, best, divided, divisions
+from datadistill.runs.named import Experiment
+
+THREADS = Division(1, 2, 0.4)
+THREAD = Division(1, 1, 0.5)
+PROCESSES = Division(2, 1, 0.25)
+
+
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    ("found", "iterations", "chosen"),
+    [
+        ([THREADS, THREAD, PROCESSES], 1000, PROCESSES),
+        ([THREADS, THREAD, PROCESSES], 100, THREADS),  # saves less than it takes to start them
+        ([THREADS, THREAD, Division(2, 1, 0.39)], 10**6, THREADS),  # not worth their memory
+        ([THREADS, Division(1, 1, 0.1), PROCESSES], 10**6, Division(1, 1, 0.1)),
+        ([THREADS], 10**6, THREADS),
+    ],
+)
+def test_the_fastest_way_over_the_whole_run_is_chosen(
+    found: list[Division], iterations: int, chosen: Division
+) -> None:
+    assert best(found, iterations) == chosen
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_every_way_is_measured_and_the_threads_come_back() -> None:
+    distillation = Experiment.named_by(RunConfig(networks=3)).distillation
+    found = divisions(distillation)
+    assert [(d.processes, d.threads) for d in found] == [(1, 2), (1, 1), (2, 1)]
+    assert all(d.seconds > 0 for d in found)
+    assert found[2].seconds < found[1].seconds  # two of three networks
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_single_network_is_not_divided_among_processes() -> None:
+    distillation = Experiment.named_by(RunConfig(initialization="fixed")).distillation
+    assert [(d.processes, d.threads) for d in divisions(distillation)] == [(1, 2), (1, 1)]
+
+
+@pytest.mark.parametrize("said", [{"threads": 1}, {"processes": 2}])
+def test_what_the_user_says_is_not_measured(said: dict[str, int]) -> None:
+    config = RunConfig(**said)  # pyright: ignore[reportArgumentType]
+    assert divided(config) == (config, [])
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_run_tells_what_was_measured_and_records_the_choice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    flags = ["--iterations", "2", "--networks", "2", "--test-networks", "2", "--steps", "1"]
+    assert main(["distill", "--run", str(run), *flags]) == 0
+    assert "2 threads: " in capsys.readouterr().err
+    config = yaml.safe_load((run / "config.yaml").read_text())
+    assert config["processes"] == 1  # so short a run is not worth the start of others
+    assert config["threads"] in (1, 2)
