@@ -261,6 +261,7 @@ def test_a_fixed_initialization_is_one_network() -> None:
         ("learning_rate", float("nan")),
         ("clip_norm", 0.0),
         ("momentum", 1.0),
+        ("averaging", 1.0),
         ("betas", (0.5, 1.0)),
         ("decay", float("inf")),
     ],
@@ -268,3 +269,29 @@ def test_a_fixed_initialization_is_one_network() -> None:
 def test_settings_out_of_range_are_refused_by_name(name: str, value: object) -> None:
     with pytest.raises(ConfigError, match=f"^{name} is .*\nSet {name} to"):
         DistillerConfig(**{name: value})  # pyright: ignore[reportArgumentType]
+
+
+def test_the_running_mean_of_the_parameters_is_what_is_distilled() -> None:
+    made = distiller(averaging=0.75)
+    state = start(made)
+    mean = dict(state.parameters)
+    for t in range(1, 40):
+        before = state
+        state, _ = made.step(state, BATCH)
+        share = min(0.75, t / (t + 9))
+        mean = {n: share * m + (1 - share) * state.parameters[n] for n, m in mean.items()}
+        assert torch.equal(before.current.inputs, before.parameters["inputs"])
+    torch.testing.assert_close(state.distilled.inputs, mean["inputs"])
+    torch.testing.assert_close(
+        state.distilled.learning_rates, torch.nn.functional.softplus(mean["raw_rates"])
+    )
+    assert not torch.allclose(state.distilled.inputs, state.parameters["inputs"])
+
+
+def test_averaging_does_not_change_the_course_of_the_parameters() -> None:
+    plain, averaged = distiller(), distiller(averaging=0.9)
+    state, other = start(plain), start(averaged)
+    for _ in range(3):
+        state, other = plain.step(state, BATCH)[0], averaged.step(other, BATCH)[0]
+    assert torch.equal(state.parameters["inputs"], other.parameters["inputs"])
+    assert state.average == {}

@@ -31,6 +31,7 @@ SETTINGS: dict[str, Any] = {
     "learning_rate": 0.2,
     "outer_lr": 1.0,
     "outer_schedule": "periods",
+    "averaging": 0.1,
     "test_networks": 2,
     "checkpoint_every": 2,
     "validation": 0.3,

@@ -60,6 +60,7 @@ OTHER: dict[str, Any] = {
     "decay": 0.125,
     "decay_every": 13,
     "clip_norm": 0.1,
+    "averaging": 0.5,
     "seed": 99,
 }
 """A value for every setting that is not its default."""

@@ -91,8 +91,8 @@ def test_the_test_data_are_used_once_and_only_at_the_end(tmp_path: Path) -> None
     assert happened.count("distilling") == 12
     first = happened.index("test data")
     assert "distilling" not in happened[first:]
-    uses = happened[first : happened.index("evaluating")].count("test data")
-    assert uses == happened.count("test data")
+    # Two networks are tested in two groups, each of which reads the data once.
+    assert happened[first:].count("test data") == 2
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ state. Neither has side effects.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any, Literal
@@ -25,6 +25,8 @@ from .random import stream
 from .team import ALONE, Team, check_division
 from .update import GradientDescent, Update, update_of
 
+AVERAGED_LATE = 9
+"""The running mean of the first outer steps is of the last tenth of them."""
 COSINE_END = 0.01
 """What is left of the outer learning rate at the end of a cosine."""
 
@@ -67,6 +69,8 @@ class DistillerConfig:
     """Outer steps in a period; 40 passes over the training data by default, of a cosine all."""
     clip_norm: float | None = None
     """Longest gradient that a single network may give; longer ones are scaled down."""
+    averaging: float = 0.0
+    """Share of earlier outer steps in the running mean that becomes the distilled data; 0: none."""
     seed: int = 0
     """Number of all random streams of the run."""
 
@@ -76,7 +80,8 @@ class DistillerConfig:
             self._require(name, lambda value: value >= 1, "at least 1")
         for name in ("learning_rate", "outer_lr", "rates_lr", "decay", "clip_norm"):
             self._require(name, lambda value: 0 < value < math.inf, "a positive number")
-        self._require("momentum", lambda value: 0 <= value < 1, "at least 0 and below 1")
+        for name in ("momentum", "averaging"):
+            self._require(name, lambda value: 0 <= value < 1, "at least 0 and below 1")
         self._require(
             "betas",
             lambda value: len(value) == 2 and all(0 <= beta < 1 for beta in value),
@@ -103,6 +108,10 @@ class DistillerConfig:
             return self.outer_lr * (COSINE_END + (1 - COSINE_END) * falling)
         return self.outer_lr * self.decay ** math.floor(periods)
 
+    def averaging_at(self, updates: int) -> float:
+        """The share of earlier outer steps in the mean: less as long as they are few."""
+        return min(self.averaging, updates / (updates + AVERAGED_LATE))
+
 
 def default_networks(*, fixed: bool) -> int:
     """Networks sampled per outer step, unless a configuration says how many."""
@@ -118,6 +127,7 @@ class DistillerState:
         parameters: What is learned: ``inputs``; ``raw_rates`` and ``labels`` if learned.
         constants: Those of the three that are not learned.
         adam: The outer optimiser's state.
+        average: The running mean of the parameters; empty without averaging.
         rejected: How many outer steps were rejected.
         rejected_in_a_row: How many of the last outer steps were.
     """
@@ -126,14 +136,19 @@ class DistillerState:
     parameters: dict[str, Tensor]
     constants: dict[str, Tensor]
     adam: AdamState
+    average: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     rejected: int = 0
     rejected_in_a_row: int = 0
 
     @property
+    def current(self) -> Steps:
+        """The distilled data that the next outer step starts from."""
+        return _steps({**self.constants, **self.parameters})
+
+    @property
     def distilled(self) -> Steps:
-        """The distilled data as they stand."""
-        tensors = {**self.constants, **self.parameters}
-        return Steps(tensors["inputs"], tensors["labels"], positive(tensors["raw_rates"]))
+        """The distilled data as they stand: the running mean, if there is one."""
+        return _steps({**self.constants, **self.parameters, **self.average})
 
 
 @dataclass(frozen=True)
@@ -211,7 +226,8 @@ class Distiller:
         learned = {"inputs": True, "labels": learn_labels, "raw_rates": config.learn_rates}
         parameters = {name: t for name, t in tensors.items() if learned[name]}
         constants = {name: t for name, t in tensors.items() if not learned[name]}
-        return DistillerState(0, parameters, constants, adam_init(parameters))
+        average = dict(parameters) if config.averaging else {}
+        return DistillerState(0, parameters, constants, adam_init(parameters), average)
 
     def step(
         self, state: DistillerState, batch: tuple[Tensor, Tensor]
@@ -239,8 +255,14 @@ class Distiller:
                 rejected=state.rejected + 1,
                 rejected_in_a_row=state.rejected_in_a_row + 1,
             ), metrics
+        old = config.averaging_at(moments.count)
         return replace(
-            state, outer_step=t + 1, parameters=parameters, adam=moments, rejected_in_a_row=0
+            state,
+            outer_step=t + 1,
+            parameters=parameters,
+            adam=moments,
+            average={n: old * a + (1 - old) * parameters[n] for n, a in state.average.items()},
+            rejected_in_a_row=0,
         ), metrics
 
     def gradient(
@@ -268,7 +290,7 @@ class Distiller:
             losses, by_step = self.adjoint(
                 self.update,
                 self.rule.start(chosen),
-                state.distilled.for_each(len(networks)),
+                state.current.for_each(len(networks)),
                 outer_loss,
                 stream(config.seed, "window", t),
             )
@@ -314,6 +336,10 @@ def _mean(groups: Sequence[tuple[Tensor, dict[str, Tensor]]]) -> tuple[Tensor, d
         for name in groups[0][1]
     }
     return losses, mean
+
+
+def _steps(tensors: Mapping[str, Tensor]) -> Steps:
+    return Steps(tensors["inputs"], tensors["labels"], positive(tensors["raw_rates"]))
 
 
 def _lengths(gradient: Iterable[Tensor]) -> Tensor:

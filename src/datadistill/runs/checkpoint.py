@@ -200,6 +200,7 @@ def _tensors(state: RunState) -> dict[str, Tensor]:
         "constants": distiller.constants,
         "adam_first": distiller.adam.first,
         "adam_second": distiller.adam.second,
+        "average": distiller.average,
         "best": _fields(state.best.steps) if state.best else {},
         "last": _fields(state.last.steps) if state.last else {},
     }
@@ -226,6 +227,7 @@ def _state(header: _Header, tensors: dict[str, Tensor]) -> RunState:
         parameters=tree("parameters/"),
         constants=tree("constants/"),
         adam=AdamState(header.adam_count, tree("adam_first/"), tree("adam_second/")),
+        average=tree("average/"),
         rejected=header.rejected,
         rejected_in_a_row=header.rejected_in_a_row,
     )

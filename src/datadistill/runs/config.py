@@ -20,7 +20,7 @@ from ..errors import ConfigError, did_you_mean
 
 OUTER = (
     *("batch_size", "networks", "outer_lr", "rates_lr", "betas"),
-    *("outer_schedule", "decay", "decay_every", "clip_norm"),
+    *("outer_schedule", "decay", "decay_every", "clip_norm", "averaging"),
 )
 PAPER: dict[str, Any] = {
     **{f.name: f.default for f in dataclasses.fields(DistillerConfig) if f.name in OUTER},

@@ -52,6 +52,7 @@ class RunState:
             old,
             parameters=move(old.parameters),
             constants=move(old.constants),
+            average=move(old.average),
             adam=replace(old.adam, first=move(old.adam.first), second=move(old.adam.second)),
         )
         return replace(self, distiller=distiller)
