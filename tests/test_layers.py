@@ -14,7 +14,7 @@ LAYERS = [
     {"core", "files"},
     {"models", "data"},
     {"artefact"},
-    {"baselines", "evaluation"},
+    {"baselines", "evaluation", "theory"},
     {"runs"},
     {"report"},
     {"cli"},

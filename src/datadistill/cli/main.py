@@ -20,6 +20,7 @@ from .distill import Distill
 from .evaluate import Evaluate
 from .quickstart import Quickstart
 from .recipes import Recipes
+from .reproduce import Reproduce
 from .resume import Resume
 from .train import Train
 from .verify import Verify
@@ -31,6 +32,7 @@ Command = (
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Verify, tyro.conf.subcommand("verify")]
+    | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     | Annotated[Recipes, tyro.conf.subcommand("recipes")]
     | Annotated[Data, tyro.conf.subcommand("data")]
 )
