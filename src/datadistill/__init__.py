@@ -17,6 +17,8 @@ from .core.adjoint import BackGradient, StoredGraph, Truncated
 from .core.distiller import DistillerConfig
 from .core.initialization import FixedInit, RandomInit
 from .core.objective import Classification, Regression
+from .core.own_objective import OwnObjective
+from .core.poisoning import Poisoning
 from .data import LabelledData
 from .errors import DataDistillError
 from .evaluation import (
@@ -42,6 +44,8 @@ __all__ = [
     "FixedInit",
     "LabelledData",
     "OrdinaryTraining",
+    "OwnObjective",
+    "Poisoning",
     "Progress",
     "RandomInit",
     "Regression",

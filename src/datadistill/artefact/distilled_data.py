@@ -14,7 +14,8 @@ from ..core.device import resolve_device
 from ..core.distilled import Steps
 from ..core.initialization import FixedInit, Initialization, RandomInit, networks_for
 from ..core.network import Network, Weights
-from ..core.objective import Objective, objective_named
+from ..core.objective import Objective
+from ..core.objectives import objective_named
 from ..core.update import GradientDescent, train, update_of
 from ..data import Normalization
 from ..errors import ArtefactError
@@ -39,12 +40,14 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         carried: What belongs to the network: ``initial/…``, the weights of a fixed
             initialization, and ``constants/…``, frozen parameters and buffers.
         module: The network itself, where it is at hand.
+        own_objective: The objective itself, where it is at hand.
     """
 
     steps: Steps
     header: Header
     carried: Weights = field(default_factory=dict[str, Tensor])
     module: nn.Module | None = None
+    own_objective: Objective | None = None
 
     @property
     def inputs(self) -> Tensor:
@@ -85,7 +88,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
     @property
     def objective(self) -> Objective:
         """What they were learned to do."""
-        return objective_named(self.header.objective)
+        return self.own_objective or objective_named(self.header.objective)
 
     @property
     def rule(self) -> GradientDescent:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..core.initialization import Scheme
+from ..core.objectives import RECORD
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -70,8 +71,9 @@ class Claim(_Record):
     seed: int
 
     def __str__(self) -> str:
-        percent = self.metric == "accuracy"
-        scale, unit, form = (100, " %", ".2f") if percent else (1, f" {self.metric}", ".4g")
+        percent = self.metric.startswith("accuracy")
+        scale, form = (100, ".2f") if percent else (1, ".4g")
+        unit = " %" if self.metric == "accuracy" else f" {'% ' * percent}{self.metric}"
         deviation = f" ± {scale * self.std:{form}}" if self.networks > 1 else ""
         over = f" over {self.networks} networks" if self.networks > 1 else ""
         return f"{scale * self.mean:{form}}{deviation}{unit} on {self.data} {self.split}{over}"
@@ -85,7 +87,7 @@ class Header(_Record):
     initialization: InitializationRecord
     left_out: str | None = None
     """The hash of initial weights and constants that were too large for the file."""
-    objective: Literal["classification", "regression"]
+    objective: Annotated[str, Field(pattern=RECORD)]
     update_rule: UpdateRuleRecord
     schedule: Schedule
     normalization: NormalizationRecord | None

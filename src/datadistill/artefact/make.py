@@ -56,7 +56,7 @@ def make(
         schema_version=SCHEMA_VERSION,
         architecture=describe(network, module),
         initialization=_record(initialization),
-        objective=objective.name,  # pyright: ignore[reportArgumentType]
+        objective=objective.record,
         update_rule=UpdateRuleRecord(momentum=rule.momentum),
         schedule=Schedule(steps=count, epochs=epochs, images=steps.inputs.shape[1]),
         normalization=NormalizationRecord(mean=[*norm.mean], std=[*norm.std]) if norm else None,
@@ -79,6 +79,7 @@ def make(
         header,
         {name: t.cpu() for name, t in belonging(network, initial).items()},
         module,
+        objective,
     )
 
 

@@ -80,8 +80,8 @@ class Distill(Common):
         if self.recipe is None:
             return None if self.preset == "fast" else Distill(config=config_from(PAPER))
         recipe = read_recipe(self.recipe, self.preset)
-        if self.config.model != recipe.config.model:
-            check_no_code(recipe.config, str(recipe.path))
+        said = self.config
+        check_no_code(recipe.config, str(recipe.path), model=said.model, objective=said.objective)
         return Distill(config=recipe.config)
 
     def _folder(self) -> RunFolder:

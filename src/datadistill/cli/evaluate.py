@@ -262,7 +262,7 @@ def class_table(result: Evaluation) -> Table:
 
 def figure(mean: float, std: float, metric: str) -> str:
     """A mean and its deviation, in percent where it is an accuracy."""
-    if metric == "accuracy":
+    if metric.startswith("accuracy"):
         return f"{100 * mean:.2f} ± {100 * std:.2f} %"
     return f"{mean:.4g} ± {std:.2g}"
 

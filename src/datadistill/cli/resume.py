@@ -36,6 +36,8 @@ class Resume(Common):
     """Processor threads of each; with another number the last bits of figures may differ."""
     model: str | None = None
     """Your own network, if the run has one: code runs only if you name it yourself."""
+    objective: str | None = None
+    """Your own objective, if the run has one, likewise."""
 
     def run(self) -> None:
         """Resumes, tests once on the test set, and writes the artefact and its picture."""
@@ -53,8 +55,7 @@ class Resume(Common):
 
     def _changed(self, config: RunConfig, folder: RunFolder) -> RunConfig:
         """The run's settings with those that are given here."""
-        if self.model != config.model:
-            check_no_code(config, str(folder.config))
+        check_no_code(config, str(folder.config), model=self.model, objective=self.objective)
         given: dict[str, Any] = {
             "iterations": self.iterations,
             "data_dir": self.data_dir and self.data_dir.absolute(),

@@ -21,12 +21,19 @@ class Objective(ABC):
         metric: What :meth:`score` measures.
         higher_is_better: Whether a higher metric is a better one.
         learns_labels: Whether distilled labels are learned unless said otherwise.
+        is_mean: Whether the outer loss is a mean over examples, so that they may be taken in parts.
     """
 
     name: ClassVar[str]
     metric: ClassVar[str]
     higher_is_better: ClassVar[bool]
     learns_labels: ClassVar[bool] = False
+    is_mean: ClassVar[bool] = True
+
+    @property
+    def record(self) -> str:
+        """What an artefact calls it: its name, with all that it depends on."""
+        return self.name
 
     @abstractmethod
     def inner_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
@@ -166,8 +173,3 @@ class Regression(Objective):
 
     def soft_labels(self, outputs: torch.Size, labels: Tensor) -> Tensor:
         return labels
-
-
-def objective_named(name: str) -> Objective:
-    """Returns the objective that a file or flag calls ``name``."""
-    return {"classification": Classification, "regression": Regression}[name]()

@@ -53,7 +53,7 @@ class Verification:
         """By how much the mean may be worse than claimed."""
         claim = self.claim
         rounding = FEW * abs(claim.mean)
-        if claim.metric == "accuracy":
+        if claim.metric.startswith("accuracy"):
             rounding = max(FEW_EXAMPLES / claim.examples, FEW)
         return max(rounding, STANDARD_ERRORS * claim.std / math.sqrt(claim.networks))
 
@@ -65,7 +65,7 @@ class Verification:
         return (worse if self.higher_is_better else -worse) <= self.tolerance
 
     def __str__(self) -> str:
-        percent = self.claim.metric == "accuracy"
+        percent = self.claim.metric.startswith("accuracy")
         margin = f"{100 * self.tolerance:.2f} points" if percent else f"{self.tolerance:.2g}"
         says = "holds" if self.holds else "does not hold"
         return f"claimed: {self.claim}\nfound:   {self.found}\nThe claim {says} within {margin}."

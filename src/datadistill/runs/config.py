@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -14,9 +14,13 @@ from ..core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
 from ..core.device import DeviceName, DtypeName
 from ..core.distiller import DistillerConfig, default_networks
 from ..core.initialization import FixedInit, Initialization, RandomInit, Scheme
-from ..core.objective import Objective, objective_named
+from ..core.objective import Objective
+from ..core.objectives import check_name, objective_named
+from ..core.own_objective import OwnObjective
+from ..core.poisoning import Poisoning
 from ..core.team import check_division
 from ..errors import ConfigError, did_you_mean
+from ..models.own import locate_function
 
 OUTER = (
     *("batch_size", "networks", "outer_lr", "rates_lr", "betas"),
@@ -66,8 +70,13 @@ class RunConfig(DistillerConfig):
     """Which network a fixed initialization is."""
     scheme: Scheme = "xavier-normal"
     """How initial weights are drawn."""
-    objective: Literal["classification", "regression"] = "classification"
-    """What the trained networks are judged by on real data."""
+    objective: str = "classification"
+    """What the trained networks are judged by on real data: classification, regression, poisoning,
+    or your own loss of logits and labels as package.module:function or file.py:function."""
+    attacked: int | None = None
+    """Class that poisoning makes networks call another; 0 by default."""
+    target: int | None = None
+    """What they shall call it; 1 by default."""
     adjoint: Literal["back-gradient", "stored-graph", "truncated"] = "back-gradient"
     """How the gradient travels back through the updates."""
     window: int | None = None
@@ -105,6 +114,9 @@ class RunConfig(DistillerConfig):
         self._require("window", lambda value: value >= 1, "at least 1")
         self._require("validation", lambda value: 0 <= value < 1, "at least 0 and below 1")
         self._require("checkpoint_minutes", lambda value: value > 0, "a positive number")
+        check_name(self.objective)
+        if self.objective == Poisoning.name:
+            self.make_objective()
         if self.keep == "best" and not self.validation:
             raise ConfigError(
                 "The best cannot be told without validation.", "Set validation to 0.1."
@@ -143,7 +155,17 @@ class RunConfig(DistillerConfig):
         return RandomInit(self.scheme)
 
     def make_objective(self) -> Objective:
-        """The objective that is named here."""
+        """The objective that is named here. A user's own is imported, which runs its code."""
+        if self.objective == Poisoning.name:
+            attacked = 0 if self.attacked is None else self.attacked
+            return Poisoning(attacked, 1 if self.target is None else self.target)
+        if self.attacked is not None or self.target is not None:
+            raise ConfigError(
+                f"The {self.objective} objective has no attacked class and no target.",
+                "Choose the poisoning objective, or leave attacked and target out.",
+            )
+        if ":" in self.objective:
+            return OwnObjective(locate_function(self.objective), self.objective)
         return objective_named(self.objective)
 
     def make_adjoint(self) -> Adjoint:
@@ -244,8 +266,11 @@ def names_of(
             names |= {"adjoint": "stored-graph"}
         case _:
             pass
-    if objective.name in get_args(RunConfig.__annotations__["objective"]):
-        names["objective"] = objective.name
+    match objective:
+        case Poisoning(attacked, target):
+            names |= {"objective": objective.name, "attacked": attacked, "target": target}
+        case _:
+            names["objective"] = objective.record
     return names
 
 

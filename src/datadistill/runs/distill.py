@@ -1,10 +1,11 @@
 """dd.distill: the whole distillation, from real data to distilled data."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .. import models
 from ..artefact import DistilledData
@@ -12,6 +13,7 @@ from ..core.adjoint import Adjoint, BackGradient
 from ..core.device import resolve_device, resolve_dtype
 from ..core.initialization import Initialization, RandomInit
 from ..core.objective import Classification, Objective
+from ..core.own_objective import OwnObjective
 from ..data import as_data
 from ..errors import ConfigError
 from ..progress import ProgressCallback, silent
@@ -26,7 +28,7 @@ def distill(
     module: nn.Module,
     *,
     initialization: Initialization | None = None,
-    objective: Objective | None = None,
+    objective: Objective | Callable[[Tensor, Tensor], Tensor] | None = None,
     adjoint: Adjoint | None = None,
     validation: float = 0.1,
     keep: Literal["last", "best"] = "last",
@@ -44,7 +46,8 @@ def distill(
             or any torch ``Dataset`` of such pairs.
         module: The network: any ``nn.Module`` from inputs to logits. It is not changed.
         initialization: Initial weights to distil for: ``RandomInit()`` by default.
-        objective: ``Classification()`` by default, or ``Regression()``.
+        objective: ``Classification()`` by default, ``Regression()``, ``Poisoning(K, T)``, or your
+            own outer loss: any function of logits (N, classes) and labels (N,).
         adjoint: ``BackGradient()`` by default, ``StoredGraph()`` or ``Truncated(window)``.
         validation: Share of the training data that is held out to measure progress.
         keep: Which distilled data to return: the last, as in the paper, or the best of 20 along
@@ -62,6 +65,8 @@ def distill(
     """
     initialization = initialization or RandomInit()
     objective, adjoint = objective or Classification(), adjoint or BackGradient()
+    if not isinstance(objective, Objective):
+        objective = OwnObjective.of(objective)
     place, real = resolve_device(device), as_data(train)
     named = {
         "data": real.name,
