@@ -86,9 +86,7 @@ class Classification(Objective):
         return F.cross_entropy(outputs, labels)
 
     def score(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        if outputs.shape[-1] == 1:
-            return (outputs.squeeze(-1) > 0).long() == labels
-        return outputs.argmax(-1) == labels
+        return self.called(outputs) == labels
 
     def check(self, outputs: torch.Size, labels: Tensor, complete: bool) -> None:
         classes = self.classes(outputs)
@@ -119,6 +117,10 @@ class Classification(Objective):
 
     def soft_labels(self, outputs: torch.Size, labels: Tensor) -> Tensor:
         return labels.float() if outputs[0] == 1 else torch.eye(outputs[0])[labels]
+
+    def called(self, outputs: Tensor) -> Tensor:
+        """The class that a network takes each example for, (…, N)."""
+        return (outputs.squeeze(-1) > 0).long() if outputs.shape[-1] == 1 else outputs.argmax(-1)
 
     def classes(self, outputs: torch.Size) -> int:
         """How many classes a network with such outputs tells apart."""
