@@ -5,6 +5,7 @@ attack: a cap on how far one update may move the weights, a smaller learning rat
 refuses a step whose loss or gradient is larger than those of honest batches.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -20,7 +21,7 @@ from ..data import LabelledData
 from ..errors import ConfigError
 from .poisoning import Attacked, Victims
 
-CAPS = (2.0, 1.0, 0.5, 0.25)
+CAPS = (30.0, 10.0, 3.0, 1.0)
 FACTORS = (0.5, 0.25, 0.1, 0.01)
 FALSE_ALARMS = (0.01, 0.05)
 HONEST_BATCHES = 200
@@ -209,12 +210,17 @@ def _honest_batch(train: LabelledData, victims: Victims, images: int, number: in
 
 
 def _check(defences: Sequence[Defence], honest_batches: int) -> None:
+    for one in defences:
+        most = 1 if one.kind in ("loss", "gradient norm") else math.inf
+        if not 0 < one.strength < most:
+            below = " below 1" if most == 1 else ""
+            raise ConfigError(
+                f"The strength of {one.kind} is {one.strength}.",
+                f"Set it to a positive number{below}.",
+            )
     checks = [one.strength for one in defences if one.kind in ("loss", "gradient norm")]
     if checks and honest_batches * min(checks) < 1:
         raise ConfigError(
             f"{100 * min(checks):g} % of {honest_batches} honest batches is less than one.",
             "Ask for more honest batches, or a higher rate of false alarms.",
         )
-    for one in defences:
-        if one.strength <= 0 or (one.kind in ("loss", "gradient norm") and one.strength >= 1):
-            raise ConfigError(f"The strength of {one.kind} is {one.strength}.", "Set it in (0, 1).")
