@@ -27,10 +27,10 @@ def eights_found(objective: object) -> float:
         train,
         dd.models.MLP(channels=1, size=28, hidden=32),
         objective=objective,  # pyright: ignore[reportArgumentType]
-        iterations=60,
+        iterations=40,
         outer_lr=0.05,
     )
-    return dd.evaluate(distilled, test, networks=20).by_class[EIGHT].mean
+    return dd.evaluate(distilled, test, networks=10).by_class[EIGHT].mean
 
 
 if __name__ == "__main__":

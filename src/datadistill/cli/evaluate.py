@@ -166,7 +166,9 @@ class Evaluate(DataChoice, ModelChoice, Ordinary):
         }
         with self.bars() as progress:
             victims = victims_of(distilled, data, **settings, progress=progress)
-            outcome = measure_attack(distilled, train, victims, self.baselines, self.defence)
+            outcome = measure_attack(
+                distilled.steps, train, victims, baselines=self.baselines, defence=self.defence
+            )
         if self.baselines or self.defence:
             write_attack(results_of(self.artefact), outcome.as_json())
         if self.json:

@@ -8,14 +8,14 @@ from typing import Any
 
 from rich.table import Table
 
-from ..artefact import DistilledData
+from ..core.distilled import Steps
 from ..data import LabelledData
 from ..evaluation.defence import Defended, defend
 from ..evaluation.poisoning import Attack, Attacked, Victims, attack
 from ..evaluation.result import ClassScore
 from ..files import write_atomically
 from ..runs.parts import read_results
-from ..runs.poisoning_table import PoisoningRow, poisoning_table
+from ..runs.poisoning_table import PoisoningCounts, PoisoningRow, poisoning_table
 from .console import out, print_table
 
 SECTION = "poisoning"
@@ -66,19 +66,23 @@ class Outcome:
 
 
 def measure_attack(
-    distilled: DistilledData,
+    steps: Steps,
     train: LabelledData,
     victims: Victims,
+    *,
     baselines: bool = False,
     defence: bool = False,
+    counts: PoisoningCounts | None = None,
 ) -> Outcome:
     """Measures an attack, and what is asked for beside it."""
     rows: list[PoisoningRow] = []
     if baselines:
-        found, rows = poisoning_table(distilled, train, victims, progress=victims.progress)
+        found, rows = poisoning_table(
+            steps, train, victims, counts=counts, progress=victims.progress
+        )
     else:
-        found = attack(distilled.steps, victims)
-    return Outcome(found, rows, defend(distilled.steps, victims, train) if defence else [])
+        found = attack(steps, victims)
+    return Outcome(found, rows, defend(steps, victims, train) if defence else [])
 
 
 def print_attack(attack: Attack) -> None:

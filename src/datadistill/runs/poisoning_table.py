@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from ..artefact import DistilledData
 from ..baselines import average_real, k_means, optimised_real, random_real
 from ..core.distilled import Steps
 from ..core.network import Network
@@ -65,7 +64,7 @@ class PoisoningRow:
 class _Bench:
     """What all baselines share."""
 
-    distilled: DistilledData
+    distilled: Steps
     objective: Poisoning
     network: Network
     rest: LabelledData
@@ -77,9 +76,8 @@ class _Bench:
     def steps(self, real: Steps, rate: Rate) -> Steps:
         """Real images with the attacked class labelled as the target, and a learning rate."""
         labels = self.objective.modified(real.labels)
-        choice = Choice(rate, self.distilled.header.schedule.epochs)
         learned = self.distilled.learning_rates
-        return scheduled(replace(real, labels=labels), choice, learned)
+        return scheduled(replace(real, labels=labels), Choice(rate, len(learned)), learned)
 
     def layout(self) -> dict[str, int]:
         """As many images of every class and as many steps as the distilled data have."""
@@ -114,7 +112,7 @@ class _Bench:
 
 
 def poisoning_table(
-    distilled: DistilledData,
+    distilled: Steps,
     train: LabelledData,
     victims: Victims,
     *,
@@ -129,7 +127,7 @@ def poisoning_table(
     of the attacked class.
 
     Args:
-        distilled: Distilled data of the poisoning objective.
+        distilled: Steps of distilled data for poisoning.
         train: Real training data.
         victims: The networks, and the test data.
         counts: How much is computed.
@@ -144,7 +142,7 @@ def poisoning_table(
     bench = _Bench(
         *(distilled, victims.objective, victims.network, rest, choosing, victims, counts, progress)
     )
-    found = attack(distilled.steps, victims)
+    found = attack(distilled, victims)
     rows = [PoisoningRow("distilled", found.after, None)]
     layout, network = bench.layout(), victims.network
     random = [random_real(rest, network, **layout, seed=n) for n in range(counts.sets)]
