@@ -87,15 +87,15 @@ def measure_attack(
 
 def print_attack(attack: Attack) -> None:
     """Prints each figure before and after the steps."""
-    k, t, networks = _k(attack), _t(attack), len(attack.after.success.values)
+    networks = len(attack.after.success.values)
     out.print(
-        f"{attack.data} {attack.split}, {attack.examples:,} examples, {networks} network(s): "
-        f"class {k} attacked, to be called {t}",
+        f"{attack.objective.record}: {attack.data} {attack.split}, {attack.examples:,} examples, "
+        f"{networks} network(s)",
         markup=False,
     )
     table = _table("", "before", "after")
     before, after = attack.before, attack.after
-    table.add_row(f"{k} called {t}", cell(before.success), cell(after.success))
+    table.add_row(after.success.name, cell(before.success), cell(after.success))
     table.add_row("accuracy on modified labels", cell(before.modified), cell(after.modified))
     table.add_row("accuracy on other classes", cell(before.others), cell(after.others))
     for one, other in zip(before.by_class, after.by_class, strict=True):
@@ -139,8 +139,9 @@ def print_defences(found: Sequence[Defended]) -> None:
 def write_attack(path: Path, content: dict[str, Any]) -> None:
     """Puts the figures into a results.json; what else it holds stays."""
     before = read_results(path)
-    known = before.get(SECTION)
-    kept = known if isinstance(known, dict) and known.get("seed") == content["seed"] else {}
+    content, known = json.loads(json.dumps(content)), before.get(SECTION)
+    # Baselines and defences of the very same attack, which were measured apart, stay.
+    kept = known if isinstance(known, dict) and known.get("after") == content["after"] else {}
     text = json.dumps({**before, SECTION: {**kept, **content}})
     write_atomically(path, f"{text}\n".encode())
 
@@ -164,16 +165,3 @@ def _table(*columns: str) -> Table:
     for number, name in enumerate(columns):
         table.add_column(name, justify="right" if number else "left")
     return table
-
-
-def _k(attack: Attack) -> str:
-    return _name(attack, attack.objective.attacked)
-
-
-def _t(attack: Attack) -> str:
-    return _name(attack, attack.objective.target)
-
-
-def _name(attack: Attack, label: int) -> str:
-    names = [one.name for one in attack.after.by_class]
-    return names[label] if label < len(names) else str(label)

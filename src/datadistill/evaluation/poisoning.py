@@ -54,12 +54,13 @@ class Attacked:
         right, examples = calls.diagonal(dim1=1, dim2=2), calls.sum(2)
         turned = calls[:, k, t]
         others = torch.arange(calls.shape[1]) != k
+        names = class_names or [str(c) for c in range(calls.shape[1])]
         return cls(
-            _score("called the target", turned, examples[:, k]),
+            _score(f"{names[k]} called {names[t]}", turned, examples[:, k]),
             _score("modified labels", right[:, others].sum(1) + turned, examples.sum(1)),
             _score("other classes", right[:, others].sum(1), examples[:, others].sum(1)),
             tuple(
-                _score(class_names[c] if class_names else str(c), right[:, c], examples[:, c])
+                _score(names[c], right[:, c], examples[:, c])
                 for c in range(calls.shape[1])
                 if examples[0, c]
             ),
