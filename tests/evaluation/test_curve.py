@@ -100,8 +100,8 @@ def test_momentum_is_the_rule_that_is_given() -> None:
 def test_progress_counts_the_tests_of_all_networks() -> None:
     seen: list[dd.Progress] = []
     run(problem("mlp"), 20, after=[0, 4], progress=seen.append)
-    # 20 networks in groups of 7, 7 and 6, each tested twice.
-    assert [p.done for p in seen] == [7, 14, 21, 28, 34, 40]
+    # 20 networks in four groups of 5, each tested twice.
+    assert [p.done for p in seen] == [5, 10, 15, 20, 25, 30, 35, 40]
     assert {p.total for p in seen} == {40}
     assert 0 <= seen[-1].values["accuracy"] <= 1
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from ..kernels import LANES
 from .groups import Groups
 from .network import Loss, Network, Weights
 from .stacked import Stacked, stacked
@@ -108,7 +109,12 @@ class Engine:
         weights = sum(w.numel() for w in self.network.weights.values()) * networks
         # Each part has a gradient of its own to be added up.
         most = max(PART_BYTES, 4 * weights * self.network.dtype.itemsize)
-        return max(1, most // size)
+        return whole_vectors(most // size)
+
+
+def whole_vectors(images: int) -> int:
+    """At most so many images, and at least one, that leave no part of a vector unused."""
+    return images // LANES * LANES or max(1, images)
 
 
 class _Known(Function):

@@ -11,6 +11,8 @@ import torch
 
 LARGEST_GROUP = 8  # networks; more are no faster, and fewer groups keep fewer threads busy
 
+FEW_GROUPS = 8
+
 Result = TypeVar("Result")
 Work = Callable[[range, Callable[[], None]], Result]
 """Computes a group of networks, given their numbers and a function to call now and then.
@@ -55,7 +57,10 @@ class Groups:
             threads: The most groups at the same time; 1 if only one thread may compute them.
         """
         most = max(1, min(LARGEST_GROUP, (memory - besides) // each))
-        size = math.ceil(networks / math.ceil(networks / most))
+        groups = math.ceil(networks / most)
+        if groups < FEW_GROUPS:  # as many for each thread
+            groups = min(networks, max(2, 2 ** math.ceil(math.log2(groups))))
+        size = math.ceil(networks / groups)
         if threads == 1 or size == networks:
             return cls(networks, size, workers=0)
         fitting = max(1, memory // (besides + size * each))

@@ -4,11 +4,11 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
-from ..core.engine import Engine
+from ..core.engine import Engine, whole_vectors
 from ..core.network import Loss, Network, Weights
 
 DEFAULT_BYTES = 2**30
-LAYER_BYTES = 2**23  # of a layer's result in testing: larger ones leave the processor's cache
+LAYER_BYTES = 2**24  # of a layer's result in testing: larger ones leave the processor's cache
 LAYERS_AT_ONCE = 4  # results of that size that exist at the same time, with room for scores
 ALONE_BYTES = 2**28  # of all layers' results where networks are tested one by one
 
@@ -54,7 +54,7 @@ class SideBySide:
                 each = [self.network(_one(weights, j), inputs) for j in range(networks)]
                 return torch.cat(each)
             size = self._stacked.widest * networks * self.network.dtype.itemsize
-            parts = inputs.split(max(1, self._layer_bytes // size))
+            parts = inputs.split(whole_vectors(self._layer_bytes // size))
             return torch.cat([self._stacked(weights, part) for part in parts], dim=1)
 
     def test_batch(self, most: int) -> int:

@@ -13,7 +13,7 @@ from ..data import LabelledData
 from .result import ClassScore, Evaluation
 from .side_by_side import DEFAULT_BYTES, SideBySide
 
-TEST_BATCH = 1000  # examples
+TEST_BATCH = 1024  # examples
 TEST_BYTES = 2**26  # of inputs, which bounds the batches of large images
 
 

@@ -13,6 +13,7 @@
  * functions return 0, or 1 if there is not enough memory.
  */
 
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,13 +36,17 @@
 #endif
 
 #define LANES ((int64_t)(BYTES / sizeof(REAL)))
-#define WIDEST 4  /* vectors of neighbouring pixels at once */
+#define WIDEST 4  /* neighbouring pixels at once */
 #define TAPS 5    /* columns of a kernel at once */
 #define CHUNK 8   /* images of which a gradient is summed in registers */
 #define NOTHING 255
+#define ROOMS 5     /* arrays that one call needs at most */
 
+#define WHOLE __typeof__(_Generic((REAL)0, float: (int32_t)0, double: (int64_t)0))
 typedef REAL vec __attribute__((vector_size(BYTES)));
 typedef REAL loose __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));
+typedef WHOLE ints __attribute__((vector_size(BYTES)));
+typedef WHOLE loose_ints __attribute__((vector_size(BYTES), aligned(sizeof(WHOLE)), may_alias));
 #define INLINE static inline __attribute__((always_inline))
 
 typedef struct {
@@ -54,10 +59,9 @@ typedef struct {
     int64_t relu;
 } Shape;
 
-#define WHOLE __typeof__(_Generic((REAL)0, float: (int32_t)0, double: (int64_t)0))
-
 INLINE vec load(const REAL *from) { return *(const loose *)from; }
 INLINE void store(REAL *to, vec value) { *(loose *)to = value; }
+INLINE ints pick(ints where, ints one, ints other) { return (where & one) | (~where & other); }
 typedef REAL quarter __attribute__((vector_size(16)));
 
 /* The sum of a vector's numbers. */
@@ -77,49 +81,205 @@ INLINE REAL total(vec value) {
 
 INLINE int64_t up(int64_t size) { return (size + LANES - 1) / LANES * LANES; }
 
-static REAL *room(int64_t size) {
-    void *memory = NULL;
-    size_t bytes = sizeof(REAL) * (size_t)up(size + 2 * WIDEST * LANES);
-    if (posix_memalign(&memory, BYTES, bytes)) return NULL;
-    memset(memory, 0, bytes);
-    return memory;
+/* Memory of a thread's own that is kept from call to call: to ask the system for it takes longer
+ * than many a call. */
+typedef struct {
+    void *memory[ROOMS];
+    size_t bytes[ROOMS];
+    int taken, failed;
+} Rooms;
+
+static pthread_key_t own_rooms;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void give_back(void *rooms) {
+    for (int i = 0; i < ROOMS; i++) free(((Rooms *)rooms)->memory[i]);
+    free(rooms);
+}
+
+static void make_key(void) { pthread_key_create(&own_rooms, give_back); }
+
+/* This thread's rooms, all of them free. */
+static Rooms *rooms(void) {
+    pthread_once(&once, make_key);
+    Rooms *own = pthread_getspecific(own_rooms);
+    if (!own) {
+        own = calloc(1, sizeof(Rooms));
+        if (!own || pthread_setspecific(own_rooms, own)) return NULL;
+    }
+    own->taken = own->failed = 0;
+    return own;
+}
+
+/* The next room, filled with zeros, and some behind. */
+static void *room(Rooms *own, int64_t size) {
+    const size_t bytes = sizeof(REAL) * (size_t)up(size + 2 * WIDEST * LANES);
+    const int i = own->taken++;
+    if (own->bytes[i] < bytes) {
+        free(own->memory[i]);
+        own->bytes[i] = bytes;
+        if (posix_memalign(&own->memory[i], BYTES, bytes)) {
+            own->memory[i] = NULL;
+            own->bytes[i] = 0;
+            own->failed = 1;
+            return NULL;
+        }
+    }
+    return memset(own->memory[i], 0, bytes);
+}
+
+/* --- Images side by side: pixel p of image n is number p·LANES + n, so that a processor's vector
+ * holds one pixel of as many images as it takes. */
+
+#ifdef __clang__
+/* Exchanges rows and columns of a square. */
+INLINE void transpose(vec *square) {
+    for (int64_t i = 0; i < LANES; i++)
+        for (int64_t l = 0; l < i; l++) {
+            const REAL one = square[i][l];
+            square[i][l] = square[l][i];
+            square[l][i] = one;
+        }
+}
+#else
+/* The same for squares of squares, of which the inner ones stay as they are. */
+INLINE void exchange(const int half, vec *square) {
+    ints upper, lower;
+#pragma GCC unroll 16
+    for (int l = 0; l < LANES; l++) {
+        upper[l] = (WHOLE)(l & half ? LANES + l - half : l);
+        lower[l] = (WHOLE)(l & half ? LANES + l : l + half);
+    }
+#pragma GCC unroll 16
+    for (int l = 0; l < LANES; l++)
+        if (!(l & half)) {
+            const vec one = square[l], other = square[l + half];
+            square[l] = __builtin_shuffle(one, other, upper);
+            square[l + half] = __builtin_shuffle(one, other, lower);
+        }
+}
+
+INLINE void transpose(vec *square) {
+    if (LANES > 8) exchange(8, square);
+    if (LANES > 4) exchange(4, square);
+    if (LANES > 2) exchange(2, square);
+    exchange(1, square);
+}
+#endif
+
+/* Puts `count` images of `size` numbers side by side, with zeros for those that are not there. */
+static void side_by_side(const REAL *from, int64_t of_image, int64_t count, int64_t size,
+                         REAL *to) {
+    int64_t p = 0;
+    for (; p + LANES <= size; p += LANES) {
+        vec square[BYTES / sizeof(REAL)];
+#pragma GCC unroll 16
+        for (int64_t n = 0; n < LANES; n++)
+            square[n] = n < count ? load(from + n * of_image + p) : (vec){0};
+        transpose(square);
+#pragma GCC unroll 16
+        for (int64_t l = 0; l < LANES; l++) store(to + (p + l) * LANES, square[l]);
+    }
+    for (; p < size; p++)
+        for (int64_t n = 0; n < LANES; n++)
+            to[p * LANES + n] = n < count ? from[n * of_image + p] : 0;
+}
+
+/* And back, one after the other. */
+static void one_by_one(const REAL *from, int64_t count, int64_t size, REAL *to) {
+    int64_t p = 0;
+    for (; p + LANES <= size; p += LANES) {
+        vec square[BYTES / sizeof(REAL)];
+#pragma GCC unroll 16
+        for (int64_t l = 0; l < LANES; l++) square[l] = load(from + (p + l) * LANES);
+        transpose(square);
+#pragma GCC unroll 16
+        for (int64_t n = 0; n < LANES; n++)
+            if (n < count) store(to + n * size + p, square[n]);
+    }
+    for (; p < size; p++)
+        for (int64_t n = 0; n < count; n++) to[n * size + p] = from[p * LANES + n];
+}
+
+INLINE void transpose_at(REAL *at) {
+    vec square[BYTES / sizeof(REAL)];
+#pragma GCC unroll 16
+    for (int64_t l = 0; l < LANES; l++) square[l] = load(at + l * LANES);
+    transpose(square);
+#pragma GCC unroll 16
+    for (int64_t l = 0; l < LANES; l++) store(at + l * LANES, square[l]);
+}
+
+/* Selections likewise: one byte for each number. */
+static void choices_side_by_side(const uint8_t *from, int64_t count, int64_t size, WHOLE *to) {
+    int64_t p = 0;
+    for (; p + LANES <= size; p += LANES) {
+        WHOLE *part = to + p * LANES;
+        for (int64_t n = 0; n < count; n++)
+            for (int64_t l = 0; l < LANES; l++) part[n * LANES + l] = from[n * size + p + l];
+        transpose_at((REAL *)part);
+    }
+    for (; p < size; p++)
+        for (int64_t n = 0; n < count; n++) to[p * LANES + n] = from[n * size + p];
+}
+
+static void choices_one_by_one(WHOLE *from, int64_t count, int64_t size, uint8_t *to) {
+    int64_t p = 0;
+    for (; p + LANES <= size; p += LANES) {
+        WHOLE *part = from + p * LANES;
+        transpose_at((REAL *)part);
+        for (int64_t n = 0; n < count; n++)
+            for (int64_t l = 0; l < LANES; l++)
+                to[n * size + p + l] = (uint8_t)part[n * LANES + l];
+    }
+    for (; p < size; p++)
+        for (int64_t n = 0; n < count; n++) to[n * size + p] = (uint8_t)from[p * LANES + n];
+}
+
+/* Copies planes into the middle of larger ones, which are zero already. */
+static void pad(const REAL *from, int64_t planes, int64_t height, int64_t width, int64_t lanes,
+                REAL *to, int64_t plane, int64_t pitch, int64_t first) {
+    for (int64_t c = 0; c < planes; c++)
+        for (int64_t r = 0; r < height; r++)
+            memcpy(to + (c * plane + first + r * pitch) * lanes,
+                   from + (c * height + r) * width * lanes, sizeof(REAL) * (size_t)(width * lanes));
 }
 
 /* One block of outputs: y[o][p] = bias[o] + Σ w[o][c][r][k] x[c][p + r·pitch + k]. */
-INLINE void block(const int outputs, const int vectors, const REAL *x, int64_t in, int64_t plane,
+INLINE void block(const int outputs, const int pixels, const REAL *x, int64_t in, int64_t plane,
                   int64_t pitch, int64_t rows, int64_t columns, const REAL *w, const REAL *bias,
-                  REAL *y, int64_t length) {
+                  REAL *y, int64_t map) {
     vec sum[OUTPUTS][WIDEST];
     const int64_t taps = in * rows * columns;
 #pragma GCC unroll 8
     for (int o = 0; o < outputs; o++)
 #pragma GCC unroll 8
-        for (int v = 0; v < vectors; v++) sum[o][v] = (bias ? bias[o] : 0) - (vec){0};
+        for (int p = 0; p < pixels; p++) sum[o][p] = (bias ? bias[o] : 0) - (vec){0};
     for (int64_t c = 0; c < in; c++)
         for (int64_t r = 0; r < rows; r++) {
-            const REAL *row = x + c * plane + r * pitch;
+            const REAL *row = x + (c * plane + r * pitch) * LANES;
             const REAL *tap = w + (c * rows + r) * columns;
-            for (int64_t k = 0; k < columns; k++, row++, tap++) {
-                vec pixels[WIDEST];
+            for (int64_t k = 0; k < columns; k++, row += LANES, tap++) {
+                vec pixel[WIDEST];
 #pragma GCC unroll 8
-                for (int v = 0; v < vectors; v++) pixels[v] = load(row + v * LANES);
+                for (int p = 0; p < pixels; p++) pixel[p] = load(row + p * LANES);
 #pragma GCC unroll 8
                 for (int o = 0; o < outputs; o++)
 #pragma GCC unroll 8
-                    for (int v = 0; v < vectors; v++) sum[o][v] += tap[o * taps] * pixels[v];
+                    for (int p = 0; p < pixels; p++) sum[o][p] += tap[o * taps] * pixel[p];
             }
         }
 #pragma GCC unroll 8
     for (int o = 0; o < outputs; o++)
 #pragma GCC unroll 8
-        for (int v = 0; v < vectors; v++) store(y + o * length + v * LANES, sum[o][v]);
+        for (int p = 0; p < pixels; p++) store(y + (o * map + p) * LANES, sum[o][p]);
 }
 
-#define ARGUMENTS x, in, plane, pitch, rows, columns, w, bias, y, length
-INLINE void blocks(const int outputs, int vectors, const REAL *x, int64_t in, int64_t plane,
+#define ARGUMENTS x, in, plane, pitch, rows, columns, w, bias, y, map
+INLINE void blocks(const int outputs, int pixels, const REAL *x, int64_t in, int64_t plane,
                    int64_t pitch, int64_t rows, int64_t columns, const REAL *w, const REAL *bias,
-                   REAL *y, int64_t length) {
-    switch (vectors) {
+                   REAL *y, int64_t map) {
+    switch (pixels) {
         case 1: block(outputs, 1, ARGUMENTS); break;
         case 2: block(outputs, 2, ARGUMENTS); break;
         case 3: block(outputs, 3, ARGUMENTS); break;
@@ -127,21 +287,20 @@ INLINE void blocks(const int outputs, int vectors, const REAL *x, int64_t in, in
     }
 }
 
-/* All outputs of one image: x is (in, plane) with slack behind, y is (out, length). */
+/* One row of images (in, plane) correlated with kernels (out, in, rows, columns): y (out, map). */
 static void correlate(const REAL *x0, int64_t in, int64_t plane, int64_t pitch, int64_t rows,
                       int64_t columns, const REAL *w0, const REAL *bias0, int64_t out, REAL *y0,
-                      int64_t length) {
-    const int64_t vectors = length / LANES;
+                      int64_t map, int64_t width) {
     for (int64_t o = 0; o < out; o += OUTPUTS) {
         /* As many sums at once as there are registers for. */
         const int64_t outputs = out - o < OUTPUTS ? out - o : OUTPUTS;
         const int64_t widest = SUMS / outputs < WIDEST ? SUMS / outputs : WIDEST;
-        const int64_t parts = (vectors + widest - 1) / widest;
+        const int64_t parts = (width + widest - 1) / widest;
         const REAL *w = w0 + o * in * rows * columns, *bias = bias0 ? bias0 + o : NULL;
         for (int64_t part = 0; part < parts; part++) {
-            const int64_t begin = vectors * part / parts, end = vectors * (part + 1) / parts;
+            const int64_t begin = width * part / parts, end = width * (part + 1) / parts;
             const REAL *x = x0 + begin * LANES;
-            REAL *y = y0 + o * length + begin * LANES;
+            REAL *y = y0 + (o * map + begin) * LANES;
             const int count = (int)(end - begin);
             switch (outputs) {
                 case 1: blocks(1, count, ARGUMENTS); break;
@@ -159,85 +318,61 @@ static void correlate(const REAL *x0, int64_t in, int64_t plane, int64_t pitch, 
     }
 }
 
-/* Copies planes into the middle of larger ones, which are zero already. */
-static void pad(const REAL *from, int64_t planes, int64_t height, int64_t width, REAL *to,
-                int64_t plane, int64_t pitch, int64_t first) {
-    for (int64_t c = 0; c < planes; c++)
-        for (int64_t r = 0; r < height; r++)
-            memcpy(to + c * plane + first + r * pitch, from + (c * height + r) * width,
-                   sizeof(REAL) * (size_t)width);
+/* The pixels of a map's rows or columns that pooling window `i` has: numbers first to last - 1. */
+typedef struct {
+    int64_t first, last;
+} Range;
+
+INLINE Range within(int64_t begin, int64_t pool, int64_t size) {
+    return (Range){begin < 0 ? -begin : 0, begin + pool > size ? size - begin : pool};
 }
 
-/* S: y[q] = the pixel of window q that is chosen; here chosen is the first largest. */
-static void choose_any(const Shape *s, const REAL *maps, int64_t plane, int64_t pitch, REAL *y,
-                       uint8_t *index, WHOLE *restrict found) {
-    const int64_t ph = s->pooled_height, pw = s->pooled_width;
-    const int64_t step = s->stride, margin = s->margin;
-    for (int64_t c = 0; c < s->out; c++, maps += plane)
-        for (int64_t i = 0; i < ph; i++, y += pw, index += pw) {
-            REAL *restrict most = y;
-            for (int64_t j = 0; j < pw; j++) found[j] = NOTHING;
-            for (int64_t u = 0; u < s->pool; u++) {
-                const int64_t r = i * step - margin + u;
-                if (r < 0 || r >= s->out_height) continue;
-                for (int64_t v = 0; v < s->pool; v++) {
-                    /* The windows that have a pixel here. */
-                    const int64_t left = margin - v, right = s->out_width - 1 + margin - v;
-                    const int64_t first = left > 0 ? (left + step - 1) / step : 0;
-                    const int64_t last = right / step < pw - 1 ? right / step : pw - 1;
-                    const REAL *row = maps + r * pitch - margin + v;
-                    const WHOLE number = (WHOLE)(u * s->pool + v);
-                    for (int64_t j = first; j <= last; j++) {
-                        const REAL value = row[j * step];
-                        const WHOLE more =
-                            -(WHOLE)(found[j] == NOTHING) | -(WHOLE)(value > most[j]);
-                        most[j] = more ? value : most[j];
-                        found[j] = (more & number) | (~more & found[j]);
-                    }
+/* S: y[q] = the pixel of window q that is chosen; here chosen is the first largest. Makes row i
+ * of the result; row r of the maps is row r % pool of `maps` (pool, out, width). */
+INLINE void choose(const Shape *s, const int64_t pool, const int whole, const REAL *maps,
+                   int64_t i, REAL *y, WHOLE *index) {
+    const int64_t width = s->out_width, row = i * s->stride - s->margin;
+    const Range all = {0, pool}, down = whole ? all : within(row, pool, s->out_height);
+    for (int64_t c = 0; c < s->out; c++)
+        for (int64_t j = 0; j < s->pooled_width; j++) {
+            const int64_t column = j * s->stride - s->margin;
+            const Range right = whole ? all : within(column, pool, width);
+            vec most = {0};
+            ints found = NOTHING - (ints){0};
+            for (int64_t u = down.first; u < down.last; u++) {
+                const REAL *from = maps + ((row + u) % pool * s->out + c) * width * LANES;
+                for (int64_t v = right.first; v < right.last; v++) {
+                    const vec value = load(from + (column + v) * LANES);
+                    const ints more = (value > most) | (found == NOTHING);
+                    most = (vec)pick(more, (ints)value, (ints)most);
+                    found = pick(more, (WHOLE)(u * pool + v) - (ints){0}, found);
                 }
             }
-            for (int64_t j = 0; j < pw; j++) {
-                const int dead = s->relu & (most[j] <= 0);
-                index[j] = (uint8_t)(dead ? NOTHING : found[j]);
-                most[j] = dead ? 0 : most[j];
-            }
+            const ints dead = (most <= 0) & (s->relu ? ~(ints){0} : (ints){0});
+            const int64_t at = ((c * s->pooled_height + i) * s->pooled_width + j) * LANES;
+            store(y + at, (vec)(~dead & (ints)most));
+            *(loose_ints *)(index + at) = pick(dead, NOTHING - (ints){0}, found);
         }
 }
 
-/* The same for windows of 2x2: whole planes at once, first by rows and then by columns. */
-static void choose_quarter(const Shape *s, const REAL *maps, int64_t plane, int64_t pitch, REAL *y,
-                           uint8_t *index, REAL *restrict larger, WHOLE *restrict place,
-                           REAL *restrict most_of, WHOLE *restrict found_at) {
-    const int64_t ph = s->pooled_height, pw = s->pooled_width, half = pitch / 2;
-    const WHOLE relu = -(WHOLE)s->relu;
-    for (int64_t c = 0; c < s->out; c++, maps += plane) {
-        for (int64_t i = 0; i < ph; i++) {
-            const REAL *top = maps + 2 * i * pitch, *bottom = top + pitch;
-            REAL *to = larger + i * pitch;
-            WHOLE *at = place + i * pitch;
-            for (int64_t k = 0; k < pitch; k++) {
-                const WHOLE below = bottom[k] > top[k];
-                to[k] = below ? bottom[k] : top[k];
-                at[k] = 2 * below + (WHOLE)(k & 1);
+/* S' g: puts g back where it was chosen, into maps that are zero. */
+static void put_back(const Shape *s, const REAL *g, const WHOLE *index, REAL *maps, int64_t plane,
+                     int64_t pitch) {
+    const int64_t height = s->out_height, width = s->out_width;
+    for (int64_t c = 0; c < s->out; c++, maps += plane * LANES)
+        for (int64_t i = 0; i < s->pooled_height; i++)
+            for (int64_t j = 0; j < s->pooled_width; j++, g += LANES, index += LANES) {
+                const int64_t r = i * s->stride - s->margin, k = j * s->stride - s->margin;
+                const Range down = within(r, s->pool, height), right = within(k, s->pool, width);
+                const vec value = load(g);
+                const ints chosen = *(const loose_ints *)index;
+                for (int64_t u = down.first; u < down.last; u++)
+                    for (int64_t v = right.first; v < right.last; v++) {
+                        REAL *pixel = maps + ((r + u) * pitch + k + v) * LANES;
+                        const ints here = chosen == (WHOLE)(u * s->pool + v);
+                        store(pixel, load(pixel) + (vec)(here & (ints)value));
+                    }
             }
-        }
-        for (int64_t q = 0; q < ph * half; q++) {
-            const REAL one = larger[2 * q], other = larger[2 * q + 1];
-            const WHOLE here = place[2 * q], there = place[2 * q + 1];
-            const WHOLE more = -(WHOLE)(other > one), same = -(WHOLE)(other == one);
-            const WHOLE right = more | (same & -(WHOLE)(there < here));
-            const REAL most = other > one ? other : one;
-            const WHOLE dead = relu & -(WHOLE)(most <= 0);
-            most_of[q] = most;
-            found_at[q] = dead | (right & there) | (~right & here);
-        }
-        for (int64_t i = 0; i < ph; i++, y += pw, index += pw)
-            for (int64_t j = 0; j < pw; j++) {
-                const WHOLE found = found_at[i * half + j];
-                y[j] = found < 0 ? 0 : most_of[i * half + j];
-                index[j] = (uint8_t)found; /* -1 is NOTHING */
-            }
-    }
 }
 
 INLINE void distances(const Shape *s, int64_t pitch, int64_t *at) {
@@ -247,40 +382,9 @@ INLINE void distances(const Shape *s, int64_t pitch, int64_t *at) {
     at[NOTHING] = 0; /* any pixel of the window */
 }
 
-/* S' g: puts g back where it was chosen, into maps that are zero. */
-static void put_back(const Shape *s, const REAL *g, const uint8_t *index, REAL *maps,
-                     int64_t plane, int64_t pitch, int64_t first) {
-    if (!index) {
-        pad(g, s->out, s->out_height, s->out_width, maps, plane, pitch, first);
-        return;
-    }
-    const int64_t ph = s->pooled_height, pw = s->pooled_width;
-    int64_t at[NOTHING + 1];
-    distances(s, pitch, at);
-    for (int64_t c = 0; c < s->out; c++)
-        for (int64_t i = 0; i < ph; i++, g += pw, index += pw) {
-            REAL *row = maps + c * plane + first + i * s->stride * pitch;
-            for (int64_t j = 0; j < pw; j++)
-                row[j * s->stride + at[index[j]]] += index[j] == NOTHING ? 0 : g[j];
-        }
-}
-
 /* --- Few pixels: where a selection leaves at most one pixel of a window, the pixels are listed
  * and each is treated by itself, on images with their channels innermost. A row of the kernel is
  * then one run of numbers, and a kernel some vectors at fixed distances. */
-
-typedef struct {
-    int64_t count;      /* vectors of a kernel */
-    int64_t *distance;  /* of each from the window's first number */
-} Window;
-
-static Window window(const Shape *s, int64_t pitch) {
-    const int64_t row = (s->columns * s->in + LANES - 1) / LANES;
-    Window made = {s->rows * row, malloc(sizeof(int64_t) * (size_t)(s->rows * row))};
-    for (int64_t i = 0; made.distance && i < made.count; i++)
-        made.distance[i] = i / row * pitch * s->in + i % row * LANES;
-    return made;
-}
 
 /* Copies an image (channels, rows, columns) into the middle of one with its channels innermost. */
 static void innermost(const Shape *s, const REAL *from, REAL *to, int64_t pitch) {
@@ -320,6 +424,36 @@ typedef struct {
     int64_t first;  /* number of its window in the padded image */
     int64_t pooled; /* pixel of the pooled map */
 } Pixel;
+
+typedef struct {
+    int64_t pitch, plane; /* of an image with its padding */
+    int64_t map, taps;    /* of a result and of a network's weights */
+    int64_t count;        /* vectors of a kernel */
+    int64_t size;         /* numbers of all kernels as vectors */
+    int64_t *distance;    /* of each vector from the window's first number */
+    REAL *image, *kernels;
+    Pixel *pixels;
+} Few;
+
+static Few few(const Shape *s, Rooms *own) {
+    const int64_t pitch = s->width + 2 * s->padding_x;
+    const int64_t row = (s->columns * s->in + LANES - 1) / LANES, count = s->rows * row;
+    Few made = {
+        .pitch = pitch,
+        .plane = (s->height + 2 * s->padding_y) * pitch * s->in,
+        .map = s->pooled_height * s->pooled_width,
+        .taps = s->out * s->in * s->rows * s->columns,
+        .count = count,
+        .size = s->out * count * LANES,
+    };
+    made.image = room(own, made.plane + count * LANES);
+    made.kernels = room(own, made.size);
+    made.pixels = room(own, (int64_t)(sizeof(Pixel) / sizeof(REAL)) * (made.map + 1));
+    made.distance = room(own, (int64_t)(sizeof(int64_t) / sizeof(REAL)) * count);
+    for (int64_t i = 0; !own->failed && i < count; i++)
+        made.distance[i] = i / row * pitch * s->in + i % row * LANES;
+    return made;
+}
 
 /* Lists the pixels of one map that are chosen. */
 static int64_t list(const Shape *s, const uint8_t *index, int64_t pitch, Pixel *pixels) {
@@ -384,197 +518,177 @@ INLINE void gather(const int vectors, const int64_t *distance, const REAL *x, RE
 }
 
 #define PARTS(function, x, w, result)                                                        \
-    for (int64_t v = 0; v < all.count; v += SOME) {                                          \
-        const int64_t *distance = all.distance + v;                                          \
-        switch (all.count - v) {                                                             \
-            case 1: function(1, distance, x, (w) + v * LANES, pixels, count, result); break; \
-            case 2: function(2, distance, x, (w) + v * LANES, pixels, count, result); break; \
-            case 3: function(3, distance, x, (w) + v * LANES, pixels, count, result); break; \
-            case 4: function(4, distance, x, (w) + v * LANES, pixels, count, result); break; \
-            case 5: function(5, distance, x, (w) + v * LANES, pixels, count, result); break; \
-            case 6: function(6, distance, x, (w) + v * LANES, pixels, count, result); break; \
-            case 7: function(7, distance, x, (w) + v * LANES, pixels, count, result); break; \
-            case 8: function(8, distance, x, (w) + v * LANES, pixels, count, result); break; \
-            case 9: function(9, distance, x, (w) + v * LANES, pixels, count, result); break; \
-            default: function(SOME, distance, x, (w) + v * LANES, pixels, count, result);    \
+    for (int64_t v = 0; v < f.count; v += SOME) {                                            \
+        const int64_t *distance = f.distance + v;                                            \
+        switch (f.count - v) {                                                               \
+            case 1: function(1, distance, x, (w) + v * LANES, f.pixels, count, result); break; \
+            case 2: function(2, distance, x, (w) + v * LANES, f.pixels, count, result); break; \
+            case 3: function(3, distance, x, (w) + v * LANES, f.pixels, count, result); break; \
+            case 4: function(4, distance, x, (w) + v * LANES, f.pixels, count, result); break; \
+            case 5: function(5, distance, x, (w) + v * LANES, f.pixels, count, result); break; \
+            case 6: function(6, distance, x, (w) + v * LANES, f.pixels, count, result); break; \
+            case 7: function(7, distance, x, (w) + v * LANES, f.pixels, count, result); break; \
+            case 8: function(8, distance, x, (w) + v * LANES, f.pixels, count, result); break; \
+            case 9: function(9, distance, x, (w) + v * LANES, f.pixels, count, result); break; \
+            default: function(SOME, distance, x, (w) + v * LANES, f.pixels, count, result);    \
         }                                                                                    \
     }
 
 static int few_forward(const Shape *s, int64_t networks, int64_t images, const REAL *x,
-                int64_t of_network, int64_t of_image, const REAL *w, const REAL *b, REAL *y,
-                const uint8_t *index) {
-    const int64_t pitch = s->width + 2 * s->padding_x;
-    const int64_t plane = (s->height + 2 * s->padding_y) * pitch * s->in;
-    const int64_t map = s->pooled_height * s->pooled_width;
-    const int64_t taps = s->out * s->in * s->rows * s->columns;
-    const Window all = window(s, pitch);
-    REAL *image = room(plane + all.count * LANES), *kernels = room(s->out * all.count * LANES);
-    Pixel *pixels = malloc(sizeof(Pixel) * (size_t)(map + 1));
-    const int failed = !image || !kernels || !pixels || !all.distance;
-    for (int64_t j = 0; !failed && j < networks; j++) {
-        to_vectors(s, w + j * taps, kernels, all.count);
+                       int64_t of_network, int64_t of_image, const REAL *w, const REAL *b,
+                       REAL *y, const uint8_t *index) {
+    Rooms *own = rooms();
+    if (!own) return 1;
+    const Few f = few(s, own);
+    for (int64_t j = 0; !own->failed && j < networks; j++) {
+        to_vectors(s, w + j * f.taps, f.kernels, f.count);
         for (int64_t n = 0; n < images; n++) {
-            innermost(s, x + j * of_network + n * of_image, image, pitch);
-            for (int64_t o = 0; o < s->out; o++, y += map, index += map) {
-                const int64_t count = list(s, index, pitch, pixels);
-                memset(y, 0, sizeof(REAL) * (size_t)map);
-                for (int64_t p = 0; p < count; p++) y[pixels[p].pooled] = b[j * s->out + o];
-                PARTS(dots, image, kernels + o * all.count * LANES, y)
+            innermost(s, x + j * of_network + n * of_image, f.image, f.pitch);
+            for (int64_t o = 0; o < s->out; o++, y += f.map, index += f.map) {
+                const int64_t count = list(s, index, f.pitch, f.pixels);
+                memset(y, 0, sizeof(REAL) * (size_t)f.map);
+                for (int64_t p = 0; p < count; p++) y[f.pixels[p].pooled] = b[j * s->out + o];
+                PARTS(dots, f.image, f.kernels + o * f.count * LANES, y)
             }
         }
     }
-    free(image);
-    free(kernels);
-    free(pixels);
-    free(all.distance);
-    return failed;
+    return own->failed;
 }
 
 static int few_images(const Shape *s, int64_t networks, int64_t images, const REAL *g,
-               const uint8_t *index, const REAL *w, REAL *x) {
-    const int64_t pitch = s->width + 2 * s->padding_x;
-    const int64_t plane = (s->height + 2 * s->padding_y) * pitch * s->in;
-    const int64_t map = s->pooled_height * s->pooled_width;
-    const int64_t taps = s->out * s->in * s->rows * s->columns;
-    const Window all = window(s, pitch);
-    REAL *image = room(plane + all.count * LANES), *kernels = room(s->out * all.count * LANES);
-    Pixel *pixels = malloc(sizeof(Pixel) * (size_t)(map + 1));
-    const int failed = !image || !kernels || !pixels || !all.distance;
-    for (int64_t j = 0; !failed && j < networks; j++) {
-        to_vectors(s, w + j * taps, kernels, all.count);
+                      const uint8_t *index, const REAL *w, REAL *x) {
+    Rooms *own = rooms();
+    if (!own) return 1;
+    const Few f = few(s, own);
+    for (int64_t j = 0; !own->failed && j < networks; j++) {
+        to_vectors(s, w + j * f.taps, f.kernels, f.count);
         for (int64_t n = 0; n < images; n++, x += s->in * s->height * s->width) {
-            memset(image, 0, sizeof(REAL) * (size_t)plane);
-            for (int64_t o = 0; o < s->out; o++, g += map, index += map) {
-                const int64_t count = list(s, index, pitch, pixels);
-                PARTS(spread, image, kernels + o * all.count * LANES, g)
+            memset(f.image, 0, sizeof(REAL) * (size_t)f.plane);
+            for (int64_t o = 0; o < s->out; o++, g += f.map, index += f.map) {
+                const int64_t count = list(s, index, f.pitch, f.pixels);
+                PARTS(spread, f.image, f.kernels + o * f.count * LANES, g)
             }
-            outermost(s, image, x, pitch);
+            outermost(s, f.image, x, f.pitch);
         }
     }
-    free(image);
-    free(kernels);
-    free(pixels);
-    free(all.distance);
-    return failed;
+    return own->failed;
 }
 
 static int few_weights(const Shape *s, int64_t networks, int64_t images, const REAL *x,
-                int64_t of_network, int64_t of_image, const REAL *g, const uint8_t *index, REAL *w,
-                REAL *b) {
-    const int64_t pitch = s->width + 2 * s->padding_x;
-    const int64_t plane = (s->height + 2 * s->padding_y) * pitch * s->in;
-    const int64_t map = s->pooled_height * s->pooled_width;
-    const int64_t taps = s->out * s->in * s->rows * s->columns;
-    const Window all = window(s, pitch);
-    const int64_t size = s->out * all.count * LANES;
-    REAL *image = room(plane + all.count * LANES), *kernels = room(size);
-    Pixel *pixels = malloc(sizeof(Pixel) * (size_t)(map + 1));
-    const int failed = !image || !kernels || !pixels || !all.distance;
+                       int64_t of_network, int64_t of_image, const REAL *g, const uint8_t *index,
+                       REAL *w, REAL *b) {
+    Rooms *own = rooms();
+    if (!own) return 1;
+    const Few f = few(s, own);
     memset(b, 0, sizeof(REAL) * (size_t)(networks * s->out));
-    for (int64_t j = 0; !failed && j < networks; j++) {
-        memset(kernels, 0, sizeof(REAL) * (size_t)size);
+    for (int64_t j = 0; !own->failed && j < networks; j++) {
+        memset(f.kernels, 0, sizeof(REAL) * (size_t)f.size);
         for (int64_t n = 0; n < images; n++) {
-            innermost(s, x + j * of_network + n * of_image, image, pitch);
-            for (int64_t o = 0; o < s->out; o++, g += map, index += map) {
-                const int64_t count = list(s, index, pitch, pixels);
+            innermost(s, x + j * of_network + n * of_image, f.image, f.pitch);
+            for (int64_t o = 0; o < s->out; o++, g += f.map, index += f.map) {
+                const int64_t count = list(s, index, f.pitch, f.pixels);
                 REAL sum = 0;
-                for (int64_t p = 0; p < count; p++) sum += g[pixels[p].pooled];
+                for (int64_t p = 0; p < count; p++) sum += g[f.pixels[p].pooled];
                 b[j * s->out + o] += sum;
-                PARTS(gather, image, kernels + o * all.count * LANES, g)
+                PARTS(gather, f.image, f.kernels + o * f.count * LANES, g)
             }
         }
-        from_vectors(s, kernels, w + j * taps, all.count);
+        from_vectors(s, f.kernels, w + j * f.taps, f.count);
     }
-    free(image);
-    free(kernels);
-    free(pixels);
-    free(all.distance);
-    return failed;
+    return own->failed;
 }
 
-/* --- Many pixels: whole maps. Rows lie one after the other with a pitch that includes the
- * padding, so that an output pixel is a sum over input pixels at fixed distances, for as many
- * neighbours at once as the processor takes. */
+/* --- Many pixels: whole maps of images side by side. */
+
+/* The maps of images side by side, or what is chosen of them. */
+static void forward_side_by_side(const Shape *s, const REAL *x, int64_t plane, int64_t pitch,
+                                 const REAL *w, const REAL *b, REAL *maps, REAL *y, WHOLE *index) {
+    int64_t done = 0; /* rows */
+    const int64_t map = s->out_height * s->out_width;
+    for (int64_t i = 0; i < (index ? s->pooled_height : s->out_height); i++) {
+        const int64_t needed = index ? i * s->stride - s->margin + s->pool : i + 1;
+        for (; done < needed && done < s->out_height; done++) {
+            REAL *row = index ? maps + done % s->pool * s->out * s->out_width * LANES
+                              : y + done * s->out_width * LANES;
+            correlate(x + done * pitch * LANES, s->in, plane, pitch, s->rows, s->columns, w, b,
+                      s->out, row, index ? s->out_width : map, s->out_width);
+        }
+        if (index && s->pool == 2 && !s->margin)
+            choose(s, 2, 1, maps, i, y, index);
+        else if (index)
+            choose(s, s->pool, 0, maps, i, y, index);
+    }
+}
 
 static int many_forward(const Shape *s, int64_t networks, int64_t images, const REAL *x,
                         int64_t of_network, int64_t of_image, const REAL *w, const REAL *b,
                         REAL *y, uint8_t *index) {
-    const int64_t pitch = (s->width + 2 * s->padding_x + 1) / 2 * 2;
+    const int64_t pitch = s->width + 2 * s->padding_x;
     const int64_t plane = (s->height + 2 * s->padding_y) * pitch;
-    const int64_t length = up(s->out_height * pitch);
-    const int64_t taps = s->in * s->rows * s->columns;
-    const int64_t size = index ? s->out * s->pooled_height * s->pooled_width
-                               : s->out * s->out_height * s->out_width;
-    REAL *padded = room(s->in * plane + length), *maps = room((s->out + OUTPUTS) * length);
-    REAL *larger = room(2 * length);
-    WHOLE *place = (WHOLE *)room(2 * length);
-    const int quarter = s->pool == 2 && s->stride == 2 && !s->margin;
-    const int failed = !padded || !maps || !larger || !place;
-    if (!failed)
-        for (int64_t n = 0; n < images; n++)
-            for (int64_t j = 0; j < networks; j++) {
-                if (!j || of_network)
-                    pad(x + j * of_network + n * of_image, s->in, s->height, s->width, padded,
-                        plane, pitch, s->padding_y * pitch + s->padding_x);
-                correlate(padded, s->in, plane, pitch, s->rows, s->columns, w + j * s->out * taps,
-                          b + j * s->out, s->out, maps, length);
-                REAL *to = y + (j * images + n) * size;
-                uint8_t *choice = index ? index + (j * images + n) * size : NULL;
-                if (choice && quarter)
-                    choose_quarter(s, maps, length, pitch, to, choice, larger, place,
-                                   larger + length, place + length);
-                else if (choice)
-                    choose_any(s, maps, length, pitch, to, choice, place);
-                else
-                    for (int64_t o = 0; o < s->out; o++)
-                        for (int64_t r = 0; r < s->out_height; r++, to += s->out_width)
-                            memcpy(to, maps + o * length + r * pitch,
-                                   sizeof(REAL) * (size_t)s->out_width);
+    const int64_t image = s->in * s->height * s->width, taps = s->in * s->rows * s->columns;
+    const int64_t size = s->out * (index ? s->pooled_height * s->pooled_width
+                                         : s->out_height * s->out_width);
+    Rooms *own = rooms();
+    if (!own) return 1;
+    REAL *plain = room(own, image * LANES), *padded = room(own, s->in * plane * LANES);
+    REAL *maps = room(own, s->pool * s->out * s->out_width * LANES);
+    REAL *result = room(own, size * LANES);
+    WHOLE *choice = room(own, size * LANES);
+    for (int64_t n = 0; !own->failed && n < images; n += LANES)
+        for (int64_t j = 0; j < networks; j++) {
+            const int64_t count = images - n < LANES ? images - n : LANES;
+            if (!j || of_network) {
+                side_by_side(x + j * of_network + n * of_image, of_image, count, image, plain);
+                pad(plain, s->in, s->height, s->width, LANES, padded, plane, pitch,
+                    s->padding_y * pitch + s->padding_x);
             }
-    free(padded);
-    free(maps);
-    free(larger);
-    free(place);
-    return failed;
+            forward_side_by_side(s, padded, plane, pitch, w + j * s->out * taps, b + j * s->out,
+                                 maps, result, index ? choice : NULL);
+            one_by_one(result, count, size, y + (j * images + n) * size);
+            if (index) choices_one_by_one(choice, count, size, index + (j * images + n) * size);
+        }
+    return own->failed;
 }
 
 static int many_images(const Shape *s, int64_t networks, int64_t images, const REAL *g,
                        const uint8_t *index, const REAL *w, REAL *x) {
     /* A correlation of the gradient, with margins, and the kernels the other way round. */
     const int64_t above = s->rows - 1 - s->padding_y, left = s->columns - 1 - s->padding_x;
-    const int64_t pitch = s->out_width + 2 * left;
+    const int64_t pitch = s->out_width + 2 * left, first = above * pitch + left;
     const int64_t plane = (s->out_height + 2 * above) * pitch;
-    const int64_t length = up(s->height * pitch), taps = s->rows * s->columns;
-    const int64_t size = index ? s->out * s->pooled_height * s->pooled_width
-                               : s->out * s->out_height * s->out_width;
-    REAL *maps = room(s->out * plane + length), *result = room((s->in + OUTPUTS) * length);
-    REAL *turned = room(s->in * s->out * taps);
-    const int failed = !maps || !result || !turned;
-    if (!failed)
-        for (int64_t j = 0; j < networks; j++) {
-            for (int64_t o = 0; o < s->out; o++)
-                for (int64_t c = 0; c < s->in; c++)
-                    for (int64_t k = 0; k < taps; k++)
-                        turned[(c * s->out + o) * taps + taps - 1 - k] =
-                            w[((j * s->out + o) * s->in + c) * taps + k];
-            for (int64_t n = 0; n < images; n++) {
-                const int64_t at = (j * images + n) * size;
-                if (index) memset(maps, 0, sizeof(REAL) * (size_t)(s->out * plane));
-                put_back(s, g + at, index ? index + at : NULL, maps, plane, pitch,
-                         above * pitch + left);
-                correlate(maps, s->out, plane, pitch, s->rows, s->columns, turned, NULL, s->in,
-                          result, length);
-                REAL *to = x + (j * images + n) * s->in * s->height * s->width;
-                for (int64_t c = 0; c < s->in; c++)
-                    for (int64_t r = 0; r < s->height; r++, to += s->width)
-                        memcpy(to, result + c * length + r * pitch,
-                               sizeof(REAL) * (size_t)s->width);
+    const int64_t image = s->in * s->height * s->width, taps = s->rows * s->columns;
+    const int64_t size = s->out * (index ? s->pooled_height * s->pooled_width
+                                         : s->out_height * s->out_width);
+    Rooms *own = rooms();
+    if (!own) return 1;
+    REAL *plain = room(own, size * LANES), *maps = room(own, s->out * plane * LANES);
+    REAL *result = room(own, image * LANES), *turned = room(own, s->in * s->out * taps);
+    WHOLE *choice = room(own, size * LANES);
+    for (int64_t j = 0; !own->failed && j < networks; j++) {
+        for (int64_t o = 0; o < s->out; o++)
+            for (int64_t c = 0; c < s->in; c++)
+                for (int64_t k = 0; k < taps; k++)
+                    turned[(c * s->out + o) * taps + taps - 1 - k] =
+                        w[((j * s->out + o) * s->in + c) * taps + k];
+        for (int64_t n = 0; n < images; n += LANES) {
+            const int64_t count = images - n < LANES ? images - n : LANES;
+            const int64_t at = (j * images + n) * size;
+            side_by_side(g + at, size, count, size, plain);
+            if (index) {
+                memset(maps, 0, sizeof(REAL) * (size_t)(s->out * plane * LANES));
+                choices_side_by_side(index + at, count, size, choice);
+                put_back(s, plain, choice, maps + first * LANES, plane, pitch);
+            } else {
+                pad(plain, s->out, s->out_height, s->out_width, LANES, maps, plane, pitch, first);
             }
+            for (int64_t r = 0; r < s->height; r++)
+                correlate(maps + r * pitch * LANES, s->out, plane, pitch, s->rows, s->columns,
+                          turned, NULL, s->in, result + r * s->width * LANES,
+                          s->height * s->width, s->width);
+            one_by_one(result, count, image, x + (j * images + n) * image);
         }
-    free(maps);
-    free(result);
-    free(turned);
-    return failed;
+    }
+    return own->failed;
 }
 
 /* Σ over a chunk of images of g[o][p] x[p + k], for some outputs and columns k. */
@@ -627,20 +741,21 @@ static int many_weights(const Shape *s, int64_t networks, int64_t images, const 
     const int64_t x_image = s->in * plane, g_image = s->out * length;
     const int64_t map = s->out_height * s->out_width;
     const int64_t of_output = s->in * s->rows * s->columns;
-    REAL *padded = room(CHUNK * x_image + length), *maps = room(CHUNK * g_image);
-    const int failed = !padded || !maps;
+    Rooms *own = rooms();
+    if (!own) return 1;
+    REAL *padded = room(own, CHUNK * x_image + length), *maps = room(own, CHUNK * g_image);
     memset(w0, 0, sizeof(REAL) * (size_t)(networks * s->out * of_output));
     memset(b, 0, sizeof(REAL) * (size_t)(networks * s->out));
-    for (int64_t first = 0; !failed && first < images; first += CHUNK)
+    for (int64_t first = 0; !own->failed && first < images; first += CHUNK)
         for (int64_t j = 0; j < networks; j++) {
             const int64_t count = images - first < CHUNK ? images - first : CHUNK;
             for (int64_t n = 0; n < count; n++) {
                 if (!j || of_network)
-                    pad(x0 + j * of_network + (first + n) * of_image, s->in, s->height, s->width,
+                    pad(x0 + j * of_network + (first + n) * of_image, s->in, s->height, s->width, 1,
                         padded + n * x_image, plane, pitch, s->padding_y * pitch + s->padding_x);
                 const REAL *from = g0 + (j * images + first + n) * s->out * map;
-                pad(from, s->out, s->out_height, s->out_width, maps + n * g_image, length, pitch,
-                    0);
+                pad(from, s->out, s->out_height, s->out_width, 1, maps + n * g_image, length,
+                    pitch, 0);
                 for (int64_t o = 0; o < s->out; o++)
                     for (int64_t i = 0; i < map; i++) b[j * s->out + o] += *from++;
             }
@@ -664,9 +779,7 @@ static int many_weights(const Shape *s, int64_t networks, int64_t images, const 
                             }
                         }
         }
-    free(padded);
-    free(maps);
-    return failed;
+    return own->failed;
 }
 
 /* --- The three maps. `index` holds the selection, one number for each pooled pixel; without it

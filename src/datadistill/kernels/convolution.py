@@ -9,6 +9,7 @@ from torch import Tensor
 from .library import library
 
 NARROW = 32  # channels; torch's own convolutions are faster of more, on either side
+LANES = 16  # images that are computed side by side, at most
 LARGEST_POOL = 15  # its pixels are numbered in one byte
 
 
