@@ -27,8 +27,9 @@ from .evaluation import (
     learning_curve,
     verify,
 )
+from .pools import Pool, PoolInit
 from .progress import Progress
-from .runs import RunConfig, distill, resume
+from .runs import RunConfig, distill, pretrain, resume
 from .version import __version__
 
 __all__ = [
@@ -42,6 +43,8 @@ __all__ = [
     "FixedInit",
     "LabelledData",
     "OrdinaryTraining",
+    "Pool",
+    "PoolInit",
     "Progress",
     "RandomInit",
     "Regression",
@@ -56,6 +59,7 @@ __all__ = [
     "learning_curve",
     "load",
     "models",
+    "pretrain",
     "resume",
     "verify",
 ]

@@ -17,9 +17,11 @@ from ..core.network import Network, Weights
 from ..core.objective import Objective, objective_named
 from ..core.update import GradientDescent, train, update_of
 from ..data import Normalization
-from ..errors import ArtefactError
+from ..errors import ArtefactError, PoolError
+from ..models.description import weights_hash
+from ..pools import HeldOutInit, Pool
 from ..progress import ProgressCallback, silent
-from .architecture import fit, weights_hash
+from .architecture import fit
 from .container import read_container, write_container
 from .header import Claim, Header
 
@@ -39,12 +41,14 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         carried: What belongs to the network: ``initial/…``, the weights of a fixed
             initialization, and ``constants/…``, frozen parameters and buffers.
         module: The network itself, where it is at hand.
+        pool: The pool of a random pre-trained initialization, where it is at hand.
     """
 
     steps: Steps
     header: Header
     carried: Weights = field(default_factory=dict[str, Tensor])
     module: nn.Module | None = None
+    pool: Pool | None = None
 
     @property
     def inputs(self) -> Tensor:
@@ -94,11 +98,14 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
 
     @property
     def initialization(self) -> Initialization:
-        """The distribution of initial weights they are for."""
+        """The distribution of initial weights they are for; of a pool, what is held out of it."""
         record = self.header.initialization
+        if record.pool:
+            return HeldOutInit(record.pool.name, self.pool)
         if record.kind == "random":
             return RandomInit(record.scheme)
-        return FixedInit(record.seed, record.scheme, self._carried("initial/") or None)
+        weights = self._carried("initial/") or None
+        return FixedInit(record.seed, record.scheme, weights, record.source)
 
     def __repr__(self) -> str:
         header, schedule = self.header, self.header.schedule
@@ -122,6 +129,37 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         """Returns the same distilled data with a measured figure."""
         return replace(self, header=self.header.model_copy(update={"claim": claim}))
 
+    def with_pool(self, pool: Pool | str | Path) -> "DistilledData":
+        """Returns the same distilled data with a pool, on whose held-out networks to use them.
+
+        Args:
+            pool: The pool that was distilled for, or another one of the same architecture. One
+                that holds out a network that distillation has seen is refused.
+        """
+        record = self.header.initialization.pool
+        if record is None:
+            raise ArtefactError(
+                f"These distilled data are for a {self.header.initialization.kind} "
+                "initialization, which needs no pool.",
+                "Leave the pool out.",
+            )
+        pool = pool if isinstance(pool, Pool) else Pool(pool)
+        pool.check_fits(self.header.architecture, self.inputs.shape[2:])
+        for chunk in pool.index.chunks_of("held-out"):
+            if any(map(record.has_seen, chunk.hashes)):
+                raise PoolError(
+                    f"{pool.path / chunk.file_name} holds a network that these distilled data "
+                    "were learned with.",
+                    "Give a pool whose held-out networks distillation has not seen.",
+                )
+        return replace(self, pool=pool)
+
+    @property
+    def has_own_pool(self) -> bool:
+        """Whether the pool at hand, if one is needed, is the one that was distilled for."""
+        record = self.header.initialization.pool
+        return record is None or bool(self.pool and self.pool.origin.identity == record.identity)
+
     def train(
         self,
         module: nn.Module | None = None,
@@ -136,7 +174,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         Args:
             module: A module of the same architecture; it is copied, not changed. Only needed
                 where the architecture is not built in.
-            seed: Which network of a random initialization to train.
+            seed: Which network of a random initialization, or of a pool's held-out ones.
             keep_weights: Start from the module's own weights, not from the initialization.
             device: Where to train: auto, cpu, cuda or mps.
             progress: Called after every update.
@@ -148,7 +186,9 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         if keep_weights:
             theta0 = network.stack([network.weights])
         else:
-            theta0 = self.initial_weights(network, networks_for(seed, "trained network", [0]))
+            number = seed if self.header.initialization.pool else 0
+            generators = networks_for(seed, "trained network", [number])
+            theta0 = self.initial_weights(network, generators)
         trained = self.train_networks(network, theta0, progress)
         return network.module({name: w[0] for name, w in trained.items()})
 

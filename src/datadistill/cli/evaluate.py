@@ -25,7 +25,7 @@ from ..evaluation import (
 from ..progress import ProgressCallback
 from ..runs.baseline_table import baseline_table
 from ..runs.processes import Processes, together, world_size
-from .choices import DataChoice, ModelChoice
+from .choices import DataChoice, ModelChoice, PoolChoice
 from .console import Common, Switch, going_on, out
 from .table import print_baselines
 
@@ -61,7 +61,7 @@ class Ordinary(Common):
 
 
 @dataclass(frozen=True)
-class Evaluate(DataChoice, ModelChoice, Ordinary):
+class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
     """Train networks on distilled data and test them on real data.
 
     --model lenet (or another built-in network, or your own as package.module:Class) trains that
@@ -75,7 +75,8 @@ class Evaluate(DataChoice, ModelChoice, Ordinary):
     split: Literal["test", "train"] = "test"
     """Which part of the data set."""
     networks: int | None = None
-    """Held-out networks: 1 for fixed, 200 for random initializations by default."""
+    """Held-out networks: 1 for fixed, 200 for random initializations by default, or all that a
+    pool has."""
     seed: int = 0
     """Which held-out networks."""
     per_class: Switch = False
@@ -112,7 +113,7 @@ class Evaluate(DataChoice, ModelChoice, Ordinary):
             raise ConfigError("The baselines are one process's work.", "Start it without torchrun.")
         if self.memory < 1:
             raise ConfigError(f"memory is {self.memory}.", "Set it to at least 1 megabyte.")
-        distilled = load(artefact_at(self.artefact))
+        distilled = self.with_pool(load(artefact_at(self.artefact)))
         choice = replace(self, **image_shape(distilled, self))
         train, test = choice.load(self.data or distilled.header.data)
         if self.baselines:

@@ -25,7 +25,7 @@ def distill(
     train: Any,
     module: nn.Module,
     *,
-    initialization: Initialization | None = None,
+    initialization: Initialization | str | None = None,
     objective: Objective | None = None,
     adjoint: Adjoint | None = None,
     validation: float = 0.1,
@@ -43,7 +43,9 @@ def distill(
         train: Real training data: :class:`LabelledData`, a pair (inputs, labels) of tensors,
             or any torch ``Dataset`` of such pairs.
         module: The network: any ``nn.Module`` from inputs to logits. It is not changed.
-        initialization: Initial weights to distil for: ``RandomInit()`` by default.
+        initialization: Initial weights to distil for: ``RandomInit()`` by default, or
+            ``FixedInit()`` or ``PoolInit(pool)``; or by a name of :class:`RunConfig`, such as
+            ``"fixed-pretrained"`` with ``weights="alexnet.pth"`` and ``reset_head=True``.
         objective: ``Classification()`` by default, or ``Regression()``.
         adjoint: ``BackGradient()`` by default, ``StoredGraph()`` or ``Truncated(window)``.
         validation: Share of the training data that is held out to measure progress.
@@ -60,7 +62,8 @@ def distill(
     Returns:
         The distilled data; their claim is the figure on the test or else the validation data.
     """
-    initialization = initialization or RandomInit()
+    by_name = isinstance(initialization, str)
+    chosen = None if isinstance(initialization, str) else initialization or RandomInit()
     objective, adjoint = objective or Classification(), adjoint or BackGradient()
     place, real = resolve_device(device), as_data(train)
     named = {
@@ -70,7 +73,8 @@ def distill(
         "keep": keep,
         "device": place.type,
         "dtype": None if dtype is None else str(resolve_dtype(dtype)).removeprefix("torch."),
-        **names_of(initialization, objective, adjoint),
+        **names_of(chosen, objective, adjoint),
+        **({"initialization": initialization} if by_name else {}),
     }
     config = config_from({**named, **settings})
     if config.processes > 1:
@@ -78,9 +82,7 @@ def distill(
             f"processes is {config.processes}, but a call in Python is one process.",
             "Leave it out, or use the command line: datadistill distill --processes 2.",
         )
-    distillation = Distillation.prepare(
-        config, real, module, initialization, objective, adjoint, place
-    )
+    distillation = Distillation.prepare(config, real, module, chosen, objective, adjoint, place)
     tested = None if test is None else as_data(test, split="test")
     if run is not None:
         return Run(distillation, RunFolder(Path(run)), tested, progress=progress).go()
