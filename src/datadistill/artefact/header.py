@@ -2,7 +2,14 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from ..core.initialization import Scheme
 from ..models.description import Architecture
@@ -41,6 +48,12 @@ class InitializationRecord(_Record):
     source: str | None = None
     """Where the weights of a fixed pre-trained initialization come from."""
     pool: PoolRecord | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_not_there(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As versions read it that know of no pre-trained networks."""
+        there = {"source": self.source, "pool": self.pool}
+        return {n: v for n, v in dump(self).items() if there.get(n, v) is not None}
 
     @model_validator(mode="after")
     def _has_its_pool(self) -> "InitializationRecord":

@@ -165,6 +165,7 @@ class Pretraining:
                 raise ConfigError(f"{name} is {count}.", "Set it to at least 0.")
         self._make_folder()
         with locked(self.folder / ".lock"), _going_on():
+            self._tidy_up()
             index = self._begin()
             left = self._left(index, wanted)
             self._total = self.trainer.updates * sum(len(numbers) for _, numbers in left)
@@ -223,6 +224,11 @@ class Pretraining:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise files.cannot_write(self.folder, error) from error
+
+    def _tidy_up(self) -> None:
+        """Removes what writes have left behind that a crash has broken off."""
+        for path in files.leftovers(self.folder):
+            files.remove(path)
 
     def _begin(self) -> Index:
         """The index as it is on the disk, or a new one; refuses that of other networks."""
