@@ -22,5 +22,11 @@ def module(hidden: int = 6) -> dd.models.MLP:
 
 def make(folder: Path, networks: int = 20, held_out: int = 6, **settings: Any) -> dd.Pool:
     """A pool of networks that are hardly trained."""
-    given = {"networks": networks, "held_out": held_out, "test": TEST, **SETTINGS, **settings}
+    given: dict[str, Any] = {
+        "networks": networks,
+        "held_out": held_out,
+        "test": TEST,
+        **SETTINGS,
+        **settings,
+    }
     return dd.pretrain(DATA, module(), folder, **given)

@@ -225,7 +225,7 @@ def test_other_settings_in_the_same_folder_are_refused(
 
 def test_other_data_or_another_network_in_the_same_folder_are_refused(tmp_path: Path) -> None:
     make(tmp_path / "p", networks=1, held_out=0)
-    settings = {**SETTINGS, "networks": 2, "held_out": 0}
+    settings: dict[str, Any] = {**SETTINGS, "networks": 2, "held_out": 0}
     other = dd.LabelledData(torch.as_tensor(DATA.inputs) + 1, LABELS, name="clouds")
     with pytest.raises(RunError, match="data hash: "):
         dd.pretrain(other, module(), tmp_path / "p", **settings)
@@ -264,6 +264,6 @@ def test_a_lenet_learns_the_real_usps_in_few_epochs(data_dir: Path, tmp_path: Pa
     if not (data_dir / "usps").is_dir():
         pytest.skip("needs the real USPS")
     train, test = dd.data.load("usps", data_dir)
-    few = {"networks": 1, "held_out": 0, "epochs": 3}
+    few: dict[str, Any] = {"networks": 1, "held_out": 0, "epochs": 3}
     pool = dd.pretrain(train, dd.models.LeNet(), tmp_path / "p", test=test, **few)
     assert pool.accuracies("train", test=True)[0] > 0.93

@@ -77,10 +77,14 @@ def test_a_run_is_resumed_to_the_same_bytes_though_its_pool_grew(
     pool: dd.Pool, tmp_path: Path
 ) -> None:
     place = Path(shutil.copytree(pool.path, tmp_path / "small"))
-    settings = {"test": TEST, "checkpoint_every": 1}
-    whole = {"run": tmp_path / "whole", "initialization": dd.PoolInit(dd.Pool(place)), **settings}
+    settings: dict[str, Any] = {"test": TEST, "checkpoint_every": 1}
+    whole: dict[str, Any] = {
+        "run": tmp_path / "whole",
+        "initialization": dd.PoolInit(dd.Pool(place)),
+        **settings,
+    }
     distill(**whole)
-    stopped = {**whole, "run": tmp_path / "stopped"}
+    stopped: dict[str, Any] = {**whole, "run": tmp_path / "stopped"}
     with pytest.raises(KeyboardInterrupt):
         distill(**stopped, **stop_after(3))
     make(place, networks=23, held_out=10)
@@ -106,7 +110,7 @@ def test_one_network_of_a_pool_or_a_file_is_a_fixed_initialization(
     weights = pool.network("train", 3)
     save_file(weights, tmp_path / "net.safetensors")
     torch.save(weights, tmp_path / "net.pth")
-    given = {"initialization": "fixed-pretrained", "test": TEST, "networks": 1}
+    given: dict[str, Any] = {"initialization": "fixed-pretrained", "test": TEST, "networks": 1}
     ways = [
         distill(pool=pool.path, init_seed=3, **given),
         distill(weights=tmp_path / "net.safetensors", init_seed=3, **given),
@@ -128,7 +132,10 @@ def test_one_network_of_a_pool_or_a_file_is_a_fixed_initialization(
 def test_the_head_is_reset_for_other_classes(pool: dd.Pool, tmp_path: Path) -> None:
     net = dd.models.MLP(channels=1, size=8, classes=7, hidden=6)
     save_file(net.state_dict(), tmp_path / "seven.safetensors")
-    given = {"initialization": "fixed-pretrained", "weights": tmp_path / "seven.safetensors"}
+    given: dict[str, Any] = {
+        "initialization": "fixed-pretrained",
+        "weights": tmp_path / "seven.safetensors",
+    }
     with pytest.raises(ModelError, match=r"seven.safetensors does not fit MLP"):
         distill(networks=1, **given)
     made = distill(networks=1, reset_head=True, **given)
@@ -148,7 +155,10 @@ def test_what_a_partial_load_leaves_out_is_told(tmp_path: Path) -> None:
     name = next(iter(weights))
     del weights[name]
     save_file(weights, tmp_path / "part.safetensors")
-    given = {"initialization": "fixed-pretrained", "weights": tmp_path / "part.safetensors"}
+    given: dict[str, Any] = {
+        "initialization": "fixed-pretrained",
+        "weights": tmp_path / "part.safetensors",
+    }
     with pytest.raises(ModelError, match=f"missing in the file: {name}"):
         distill(networks=1, **given)
     from datadistill.runs.config import RunConfig
