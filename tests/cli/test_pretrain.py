@@ -22,8 +22,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     inputs = (40 * IMAGES + 128).clamp(0, 255).byte().numpy()
     labels = LABELS.numpy()
-    splits = {"train_inputs": inputs, "train_labels": labels}
-    np.savez("clouds.npz", test_inputs=inputs, test_labels=labels, **splits)
+    np.savez(
+        "clouds.npz",
+        train_inputs=inputs,
+        train_labels=labels,
+        test_inputs=inputs,
+        test_labels=labels,
+    )
     return tmp_path
 
 

@@ -119,7 +119,8 @@ def test_a_pool_that_is_extended_is_the_one_made_at_once(tmp_path: Path) -> None
     whole = make(tmp_path / "whole", networks=21, held_out=3)
     assert all((made.path / name).read_bytes() == content for name, content in before.items())
     assert extended.origin == whole.origin
-    for part, count in (("train", 21), ("held-out", 3)):
+    counts: dict[Part, int] = {"train": 21, "held-out": 3}
+    for part, count in counts.items():
         assert extended.count(part) == whole.count(part) == count
         assert extended.accuracies(part) == pytest.approx(whole.accuracies(part))
         for number in range(count):

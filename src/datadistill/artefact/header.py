@@ -1,5 +1,6 @@
 """What an artefact's header says, and its validation."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -33,9 +34,10 @@ class PoolRecord(_Record):
     seen: Annotated[str, Field(pattern=r"^([0-9a-f]{16})*$")]
     """The first 16 digits of the hash of each: networks that evaluation must not use."""
 
-    def has_seen(self, weights_hash: str) -> bool:
-        """Whether distillation drew from this network."""
-        return weights_hash[:16] in {self.seen[i : i + 16] for i in range(0, len(self.seen), 16)}
+    def has_seen_any(self, hashes: Iterable[str]) -> bool:
+        """Whether distillation drew from a network of which this is the hash."""
+        seen = {self.seen[i : i + 16] for i in range(0, len(self.seen), 16)}
+        return not seen.isdisjoint(one[:16] for one in hashes)
 
 
 class InitializationRecord(_Record):

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ..errors import PoolError
 from ..files import write_atomically
@@ -85,6 +85,13 @@ class Contents(_Record):
     """Accuracy of each on training data that were held out."""
     test: list[Share] | None
     """Accuracy of each on the test data; it chooses nothing."""
+
+    @model_validator(mode="after")
+    def _has_an_accuracy_for_each(self) -> "Contents":
+        for accuracies in (self.validation, self.test):
+            if accuracies is not None and len(accuracies) != len(self.hashes):
+                raise ValueError("every network has one accuracy")
+        return self
 
     @property
     def numbers(self) -> range:

@@ -3,6 +3,7 @@
 import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -12,7 +13,7 @@ from ..core.network import Weights
 from ..errors import PoolError
 from ..models.description import Architecture
 from .chunks import check_file, read_network
-from .index import Index, Origin, Part, read_index
+from .index import PARTS, Chunk, Index, Origin, Part, read_index
 
 POOL_BYTES = 2**28
 """Bytes of networks that are kept in memory, unless told otherwise."""
@@ -39,6 +40,10 @@ class Pool:
         self.index: Index = read_index(self.path)
         for chunk in self.index.chunks:
             check_file(self.path / chunk.file_name, chunk)
+        self._places: dict[Part, dict[int, Chunk]] = {
+            part: {number: c for c in self.index.chunks_of(part) for number in c.numbers}
+            for part in PARTS
+        }
         self._kept: OrderedDict[tuple[Part, int], Weights] = OrderedDict()
         self._bytes = 0
 
@@ -66,14 +71,20 @@ class Pool:
 
     def count(self, part: Part) -> int:
         """How many networks a part has, without a gap from number 0 on."""
-        numbers = self.index.numbers(part)
-        return next(n for n in range(len(numbers) + 1) if n not in numbers)
+        return self._counts[part]
+
+    @cached_property
+    def _counts(self) -> dict[Part, int]:
+        return {
+            part: next(n for n in range(len(there) + 1) if n not in there)
+            for part, there in self._places.items()
+        }
 
     def hashes(self, part: Part, networks: int | None = None) -> list[str]:
         """The hash of every network's weights, or of the first few."""
-        chunks = self.index.chunks_of(part)
-        every = {n: h for c in chunks for n, h in zip(c.numbers, c.hashes, strict=True)}
-        return [every[n] for n in range(self.count(part) if networks is None else networks)]
+        places = self._places[part]
+        numbers = range(self.count(part) if networks is None else networks)
+        return [places[number].hashes[number - places[number].first] for number in numbers]
 
     def digest(self, networks: int | None = None) -> str:
         """One hash of the first training networks."""
@@ -97,7 +108,7 @@ class Pool:
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key]
-        chunk = next(c for c in self.index.chunks_of(part) if number in c.numbers)
+        chunk = self._places[part][number]
         weights = read_network(self.path / chunk.file_name, chunk, number)
         self._keep(key, weights)
         return weights

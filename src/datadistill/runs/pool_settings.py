@@ -26,7 +26,7 @@ PAPER = {
 """The settings that the paper's authors published."""
 
 QUICK_UPDATES = 1200
-QUICK_EPOCHS = {"svhn": 5, "cifar10": 12}
+QUICK_EPOCHS = {"svhn": 5, "svhn-gray": 5, "cifar10": 12}
 """Epochs of the quick setting where so few updates would not do."""
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import math
-import platform
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
@@ -13,21 +12,20 @@ from typing import Any
 import torch
 from torch import nn
 
-from .. import files
 from ..core.device import resolve_device
 from ..core.network import Network
 from ..data import LabelledData, as_data
 from ..data.fingerprint import data_hash
-from ..errors import ConfigError, RunError, TeamError
+from ..errors import ConfigError, TeamError
 from ..evaluation import DEFAULT_BYTES
 from ..models.description import describe, weights_hash
 from ..pools import PARTS, Part, Pool
-from ..pools.chunks import check_file, contents_of, read_chunk, write_chunk
-from ..pools.index import DataRecord, Index, Origin, path_of, read_index, write_index
+from ..pools.chunks import contents_of, write_chunk
+from ..pools.index import DataRecord, Index, Origin
 from ..progress import Progress, ProgressCallback, silent
-from ..version import __version__
 from .cost import time_text
 from .lock import locked
+from .pool_folder import PoolFolder, Share, missing
 from .pool_settings import PoolSettings, Preset
 from .pool_training import OBJECTIVE, PoolTrainer
 from .processes import Processes
@@ -37,8 +35,6 @@ CHUNK_BYTES = 2**28
 TRIAL_UPDATES, TRIAL_SECONDS = 10, 1.0
 
 Tell = Callable[[str], None]
-Share = tuple[Part, range]
-"""Networks that are trained together and written as one file."""
 
 
 def pretrain(
@@ -100,14 +96,12 @@ class Pretraining:
 
     Attributes:
         folder: Where.
-        origin: All that determines its networks, but for their numbers.
         trainer: What trains them.
         progress: Called after every update.
         job: By what other processes prepare the same.
     """
 
-    folder: Path
-    origin: Origin
+    folder: PoolFolder
     trainer: PoolTrainer
     progress: ProgressCallback = silent
     job: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -149,7 +143,7 @@ class Pretraining:
         if settings.validation:
             rest, validation = train.hold_out(settings.validation, settings.seed)
         trainer = PoolTrainer(network, rest, validation, test, settings, memory)
-        return cls(folder, origin, trainer, progress)
+        return cls(PoolFolder(folder, origin), trainer, progress)
 
     def lead(self, wanted: dict[Part, int], team: Processes, tell: Tell | None) -> Pool:
         """Trains the networks that are missing, with the other processes, and writes the index.
@@ -163,26 +157,25 @@ class Pretraining:
             if count < 0:
                 name = "networks" if part == "train" else "held_out"
                 raise ConfigError(f"{name} is {count}.", "Set it to at least 0.")
-        self._make_folder()
-        with locked(self.folder / ".lock"), _going_on():
-            self._tidy_up()
-            index = self._begin()
-            left = self._left(index, wanted)
+        self.folder.make()
+        with locked(self.folder.lock), _going_on():
+            index = self.folder.begin()
+            left = missing(index, wanted, self._most)
             self._total = self.trainer.updates * sum(len(numbers) for _, numbers in left)
             if tell:
                 tell(self._plan(index, left, team.size))
             team.begin(lambda: self._content(left))
             for share in left[:: team.size]:
                 self.train(share, team.size)
-                index = self._adopt(index)
+                index = self.folder.adopt(index)
             team.wait_until_finished()
-            self._adopt(index)
-        return Pool(self.folder)
+            self.folder.adopt(index)
+        return Pool(self.folder.path)
 
     def follow(self, content: bytes, team: Processes) -> None:
         """Trains this process's part of what process 0 has found missing."""
         told = json.loads(content)
-        if told["identity"] != self.origin.identity:
+        if told["identity"] != self.folder.origin.identity:
             raise TeamError(
                 "The data or the network are not those of process 0.",
                 "Give every machine the same data and version of datadistill.",
@@ -195,7 +188,7 @@ class Pretraining:
     def _content(self, left: list[Share]) -> bytes:
         """What other processes need to know: the networks that are missing."""
         shares = [(part, numbers.start, numbers.stop) for part, numbers in left]
-        content = {**self.job, "identity": self.origin.identity, "shares": shares}
+        content = {**self.job, "identity": self.folder.origin.identity, "shares": shares}
         return json.dumps(content).encode()
 
     def train(self, share: Share, processes: int = 1) -> None:
@@ -211,82 +204,26 @@ class Pretraining:
         self._accuracies += found.validation or []
         contents = contents_of(
             found.weights,
-            identity=self.origin.identity,
+            identity=self.folder.origin.identity,
             part=part,
             first=numbers.start,
             validation=found.validation,
             test=found.test,
         )
-        write_chunk(self.folder, found.weights, contents)
+        write_chunk(self.folder.path, found.weights, contents)
 
-    def _make_folder(self) -> None:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise files.cannot_write(self.folder, error) from error
-
-    def _tidy_up(self) -> None:
-        """Removes what writes have left behind that a crash has broken off."""
-        for path in files.leftovers(self.folder):
-            files.remove(path)
-
-    def _begin(self) -> Index:
-        """The index as it is on the disk, or a new one; refuses that of other networks."""
-        if not path_of(self.folder).exists():
-            versions = {
-                "datadistill": __version__,
-                "torch": torch.__version__,
-                "python": platform.python_version(),
-            }
-            return self._adopt(Index(origin=self.origin, versions=versions))
-        index = read_index(self.folder)
-        if changed := index.origin.differences(self.origin):
-            raise RunError(
-                f"The pool {self.folder} was made with other settings: {'; '.join(changed)}.",
-                "Put them back to extend it, or name another --pool.",
-            )
-        there = [c for c in index.chunks if (self.folder / c.file_name).exists()]
-        for chunk in there:
-            check_file(self.folder / chunk.file_name, chunk, whole=True)
-        return self._adopt(index.model_copy(update={"chunks": there}))
-
-    def _adopt(self, index: Index) -> Index:
-        """Adds files of networks that the index does not know yet, and writes it."""
-        known = {chunk.file_name for chunk in index.chunks}
-        new = [
-            read_chunk(path)
-            for part in PARTS
-            for path in sorted(self.folder.glob(f"{part}-*.safetensors"))
-            if path.name not in known
-        ]
-        index = index.model_copy(update={"chunks": [*index.chunks, *new]})
-        if trouble := index.trouble():
-            raise RunError(f"The pool {self.folder} is not sound: {trouble}.", "Remove that file.")
-        write_index(self.folder, index)
-        return index
-
-    def _left(self, index: Index, wanted: dict[Part, int]) -> list[Share]:
-        """The networks that are missing, as one file after the other."""
+    @property
+    def _most(self) -> int:
+        """How many networks a file holds."""
         weights = self.trainer.network.weights.values()
         size = sum(w.numel() * w.element_size() for w in weights)
-        most = max(1, min(CHUNK_NETWORKS, CHUNK_BYTES // size))
-        shares: list[Share] = []
-        for part in PARTS:
-            there, begin = index.numbers(part), 0
-            while begin < wanted[part]:
-                end = begin
-                while end < wanted[part] and end not in there and end - begin < most:
-                    end += 1
-                if end > begin:
-                    shares.append((part, range(begin, end)))
-                begin = max(end, begin + 1)
-        return shares
+        return max(1, min(CHUNK_NETWORKS, CHUNK_BYTES // size))
 
     def _plan(self, index: Index, left: list[Share], processes: int) -> str:
         """What there is to do, and how long it will take."""
         networks = sum(len(numbers) for _, numbers in left)
         there = sum(len(index.numbers(part)) for part in PARTS)
-        have = f"{self.folder} has {there:,} networks. " if there else ""
+        have = f"{self.folder.path} has {there:,} networks. " if there else ""
         if not left:
             return f"{have}None is missing."
         rounds = math.ceil(len(left) / processes)
