@@ -78,6 +78,18 @@ def test_networks_side_by_side_are_those_of_plain_training_one_by_one(name: str)
     assert given.updates == 9
 
 
+def test_several_threads_train_the_same_networks() -> None:
+    given, told = trainer("convolutional"), list[int]()
+    expected = given("train", range(5)).weights
+    torch.set_num_threads(2)
+    try:
+        found = given("train", range(5), told.append).weights
+    finally:
+        torch.set_num_threads(1)
+    assert all(relative_error(found[name], w) < 1e-9 for name, w in expected.items())
+    assert sorted(told) == [2] * 9 + [3] * 9  # two groups, of 9 updates each
+
+
 def test_the_updates_are_adams_own() -> None:
     given = trainer("mlp", schedule="cosine", betas=(0.5, 0.99))
     drawn = networks_for(0, "pool, train network", [0])
