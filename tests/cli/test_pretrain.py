@@ -113,7 +113,7 @@ def test_the_processes_of_torchrun_divide_the_networks(here: Path) -> None:
 
 
 def test_ctrl_c_ends_with_code_130_and_says_how_to_go_on(here: Path) -> None:
-    process = start(*POOL, "--epochs", "100000", "--processes", "2")
+    process = start(*POOL, "--epochs", "100000")
     deadline = time.monotonic() + 60
     while not (here / "pools" / "clouds-mlp" / "index.json").exists():
         assert time.monotonic() < deadline
