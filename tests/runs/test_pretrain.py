@@ -277,10 +277,14 @@ def test_the_papers_settings() -> None:
     assert PoolSettings.preset("quick", "mnist", 60_000).epochs == 2
 
 
-def test_a_lenet_learns_the_real_usps_in_few_epochs(data_dir: Path, tmp_path: Path) -> None:
-    if not (data_dir / "usps").is_dir():
-        pytest.skip("needs the real USPS")
-    train, test = dd.data.load("usps", data_dir)
-    few: dict[str, Any] = {"networks": 1, "held_out": 0, "epochs": 2}
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "least"), [("usps", 0.95), ("mnist", 0.983)])
+def test_lenets_of_the_quick_setting_are_as_good_as_promised(
+    data_dir: Path, tmp_path: Path, name: str, least: float
+) -> None:
+    if not (data_dir / name).is_dir():
+        pytest.skip(f"needs the real {name}")
+    train, test = dd.data.load(name, data_dir)
+    few: dict[str, Any] = {"networks": 4, "held_out": 0}
     pool = dd.pretrain(train, dd.models.LeNet(), tmp_path / "p", test=test, **few)
-    assert pool.accuracies("train", test=True)[0] > 0.9
+    assert sum(pool.accuracies("train", test=True)) / 4 >= least
