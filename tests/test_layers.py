@@ -13,6 +13,7 @@ LAYERS = [
     {"kernels"},
     {"core", "files"},
     {"models", "data"},
+    {"pools"},
     {"artefact"},
     {"baselines", "evaluation", "theory"},
     {"runs"},

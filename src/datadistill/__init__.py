@@ -29,8 +29,9 @@ from .evaluation import (
     learning_curve,
     verify,
 )
+from .pools import Pool, PoolInit
 from .progress import Progress
-from .runs import RunConfig, distill, resume
+from .runs import RunConfig, distill, pretrain, resume
 from .version import __version__
 
 __all__ = [
@@ -46,6 +47,8 @@ __all__ = [
     "OrdinaryTraining",
     "OwnObjective",
     "Poisoning",
+    "Pool",
+    "PoolInit",
     "Progress",
     "RandomInit",
     "Regression",
@@ -60,6 +63,7 @@ __all__ = [
     "learning_curve",
     "load",
     "models",
+    "pretrain",
     "resume",
     "verify",
 ]

@@ -14,14 +14,16 @@ from ..core.objective import Objective
 from ..core.update import GradientDescent
 from ..data import LabelledData
 from ..errors import ConfigError
+from ..models.description import describe
+from ..pools import PoolInit
 from ..version import __version__
-from .architecture import describe
 from .container import SCHEMA_VERSION
 from .distilled_data import DistilledData, belonging
 from .header import (
     Header,
     InitializationRecord,
     NormalizationRecord,
+    PoolRecord,
     Schedule,
     UpdateRuleRecord,
 )
@@ -80,6 +82,7 @@ def make(
         {name: t.cpu() for name, t in belonging(network, initial).items()},
         module,
         objective,
+        initialization.pool if isinstance(initialization, PoolInit) else None,
     )
 
 
@@ -87,10 +90,20 @@ def _record(initialization: Initialization) -> InitializationRecord:
     match initialization:
         case RandomInit(scheme):
             return InitializationRecord(kind="random", scheme=scheme)
-        case FixedInit(seed, scheme):
-            return InitializationRecord(kind="fixed", scheme=scheme, seed=seed)
+        case FixedInit(seed, scheme, _, source):
+            kind = "fixed" if source is None else "fixed-pretrained"
+            return InitializationRecord(kind=kind, scheme=scheme, seed=seed, source=source)
+        case PoolInit(pool):
+            record = PoolRecord(
+                name=pool.name,
+                identity=pool.origin.identity,
+                networks=initialization.count,
+                seen="".join(one[:16] for one in pool.hashes("train", initialization.count)),
+            )
+            scheme = pool.origin.configuration["scheme"]
+            return InitializationRecord(kind="random-pretrained", scheme=scheme, pool=record)
         case _:
             raise ConfigError(
                 f"An artefact cannot describe the initialization {type(initialization).__name__}.",
-                "Use RandomInit or FixedInit.",
+                "Use RandomInit, FixedInit or PoolInit.",
             )

@@ -107,6 +107,8 @@ def _lasting(config: RunConfig) -> RunConfig:
         config,
         data=str(Path(config.data).absolute()) if own else config.data,
         data_dir=config.data_dir and config.data_dir.absolute(),
+        pool=config.pool and config.pool.absolute(),
+        weights=config.weights and config.weights.absolute(),
     )
 
 

@@ -26,7 +26,7 @@ from ..evaluation.poisoning import victims_of
 from ..progress import ProgressCallback
 from ..runs.baseline_table import baseline_table
 from ..runs.processes import Processes, together, world_size
-from .choices import DataChoice, ModelChoice
+from .choices import DataChoice, ModelChoice, PoolChoice
 from .console import Common, Switch, going_on, out
 from .figures import class_table, curve_table
 from .poisoning import measure_attack, write_attack
@@ -64,7 +64,7 @@ class Ordinary(Common):
 
 
 @dataclass(frozen=True)
-class Evaluate(DataChoice, ModelChoice, Ordinary):
+class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
     """Train networks on distilled data and test them on real data.
 
     --model lenet (or another built-in network, or your own as package.module:Class) trains that
@@ -78,7 +78,8 @@ class Evaluate(DataChoice, ModelChoice, Ordinary):
     split: Literal["test", "train"] = "test"
     """Which part of the data set."""
     networks: int | None = None
-    """Held-out networks: 1 for fixed, 200 for random initializations by default."""
+    """Held-out networks: 1 for fixed, 200 for random initializations by default, or all that a
+    pool has."""
     seed: int = 0
     """Which held-out networks."""
     per_class: Switch = False
@@ -102,7 +103,7 @@ class Evaluate(DataChoice, ModelChoice, Ordinary):
     def run(self) -> None:
         """Evaluates and prints mean ± standard deviation over networks."""
         ordinary = self._checked()
-        distilled = load(artefact_at(self.artefact))
+        distilled = self.with_pool(load(artefact_at(self.artefact)))
         choice = replace(self, **image_shape(distilled, self))
         poisonous = isinstance(distilled.objective, Poisoning)
         if self.defence and not poisonous:

@@ -30,6 +30,10 @@ class Resume(Common):
     """Outer steps in all: more than planned, or as many as are done, to end it there."""
     data_dir: Path | None = None
     """Data folder, if it has moved."""
+    pool: Path | None = None
+    """Folder of the pool, if it has moved."""
+    weights: Path | None = None
+    """File of the pre-trained network, if it has moved."""
     processes: int | None = None
     """Processes; with another number the last bits of figures may differ."""
     threads: int | None = None
@@ -59,6 +63,8 @@ class Resume(Common):
         given: dict[str, Any] = {
             "iterations": self.iterations,
             "data_dir": self.data_dir and self.data_dir.absolute(),
+            "pool": self.pool and self.pool.absolute(),
+            "weights": self.weights and self.weights.absolute(),
             "processes": self.processes,
             "threads": self.threads,
         }

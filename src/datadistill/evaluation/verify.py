@@ -8,7 +8,7 @@ from torch import nn
 
 from ..artefact import Claim, DistilledData
 from ..data import LabelledData, as_data
-from ..errors import ArtefactError, DataDistillError, DataError
+from ..errors import ArtefactError, DataDistillError, DataError, PoolError
 from ..progress import ProgressCallback, silent
 from .evaluate import evaluate
 from .result import Evaluation
@@ -129,6 +129,12 @@ def verify(
             f"The claim was measured on {claim.examples} examples of {claim.data}, but the "
             f"{data.split} split of {data.name} has {len(data)}.",
             "Give the data that the claim names.",
+        )
+    if not distilled.has_own_pool:
+        wanted = distilled.header.initialization.pool
+        raise PoolError(
+            f"The claim was measured on networks of the pool {wanted and wanted.name}.",
+            "Name its folder: --pool DIR; with another pool, use datadistill evaluate.",
         )
     found = evaluate(
         distilled,

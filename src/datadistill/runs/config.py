@@ -21,6 +21,7 @@ from ..core.poisoning import Poisoning
 from ..core.team import check_division
 from ..errors import ConfigError, did_you_mean
 from ..models.own import locate_function
+from ..pools import PoolInit
 
 OUTER = (
     *("batch_size", "networks", "outer_lr", "rates_lr", "betas"),
@@ -64,10 +65,21 @@ class RunConfig(DistillerConfig):
     or your own as package.module:Class or file.py:Class."""
     model_args: tuple[str, ...] = ()
     """Arguments of the network's constructor, e.g. --model-args width=64 bias=false."""
-    initialization: Literal["random", "fixed"] = "random"
-    """Initial weights to distil for: many random networks, or one fixed network."""
+    initialization: Literal["random", "fixed", "random-pretrained", "fixed-pretrained"] = "random"
+    """Initial weights to distil for: many random networks, or one fixed network; or networks
+    trained before: many from a pool, or one from a pool or a file."""
     init_seed: int = 0
-    """Which network a fixed initialization is."""
+    """Which network a fixed initialization is: drawn by this seed, or this one of a pool."""
+    pool: Path | None = None
+    """Folder of pre-trained networks: made by datadistill pretrain."""
+    pool_networks: int | None = None
+    """How many of the pool's training networks to draw from: the first ones; all by default."""
+    weights: Path | None = None
+    """File of one pre-trained network: .safetensors, .pth or .pt."""
+    reset_head: bool = False
+    """Whether its last layer is reset, for other classes than it was trained on."""
+    partial: bool = False
+    """Whether to load what fits where file and network differ; what does not is told."""
     scheme: Scheme = "xavier-normal"
     """How initial weights are drawn."""
     objective: str = "classification"
@@ -108,10 +120,9 @@ class RunConfig(DistillerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("size", "validate_every", "test_networks", "threads", "checkpoint_every"):
+        counts = ("size", "validate_every", "test_networks", "threads", "checkpoint_every")
+        for name in (*counts, "processes", "window", "pool_networks"):
             self._require(name, lambda value: value >= 1, "at least 1")
-        self._require("processes", lambda value: value >= 1, "at least 1")
-        self._require("window", lambda value: value >= 1, "at least 1")
         self._require("validation", lambda value: 0 <= value < 1, "at least 0 and below 1")
         self._require("checkpoint_minutes", lambda value: value > 0, "a positive number")
         check_name(self.objective)
@@ -144,15 +155,9 @@ class RunConfig(DistillerConfig):
 
     def check_division(self) -> None:
         """Refuses more processes than networks, before any is started."""
-        fixed = self.initialization == "fixed"
+        fixed = self.initialization.startswith("fixed")
         networks = self.networks or default_networks(fixed=fixed)
         check_division(networks, self.processes, fixed=fixed)
-
-    def make_initialization(self) -> Initialization:
-        """The distribution p(θ₀) that is named here."""
-        if self.initialization == "fixed":
-            return FixedInit(self.init_seed, self.scheme)
-        return RandomInit(self.scheme)
 
     def make_objective(self) -> Objective:
         """The objective that is named here. A user's own is imported, which runs its code."""
@@ -196,6 +201,8 @@ NAMES = tuple(field.name for field in dataclasses.fields(RunConfig))
 FREE = frozenset(
     {
         "data_dir",
+        "pool",
+        "weights",
         "processes",
         "threads",
         "checkpoint_every",
@@ -248,13 +255,17 @@ def _plain(value: object) -> str:
 
 
 def names_of(
-    initialization: Initialization, objective: Objective, adjoint: Adjoint
+    initialization: Initialization | None, objective: Objective, adjoint: Adjoint
 ) -> dict[str, Any]:
     """The settings that name these objects, as far as they have names."""
     names: dict[str, Any] = {}
     match initialization:
-        case FixedInit(seed, scheme):
-            names |= {"initialization": "fixed", "init_seed": seed, "scheme": scheme}
+        case FixedInit(seed, scheme, _, source):
+            kind = "fixed" if source is None else "fixed-pretrained"
+            names |= {"initialization": kind, "init_seed": seed, "scheme": scheme}
+        case PoolInit(pool):
+            names |= {"initialization": "random-pretrained", "pool": str(pool.path.absolute())}
+            names |= {"pool_networks": initialization.count}
         case RandomInit(scheme):
             names |= {"initialization": "random", "scheme": scheme}
         case _:

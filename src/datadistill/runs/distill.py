@@ -27,7 +27,7 @@ def distill(
     train: Any,
     module: nn.Module,
     *,
-    initialization: Initialization | None = None,
+    initialization: Initialization | str | None = None,
     objective: Objective | Callable[[Tensor, Tensor], Tensor] | None = None,
     adjoint: Adjoint | None = None,
     validation: float = 0.1,
@@ -45,7 +45,9 @@ def distill(
         train: Real training data: :class:`LabelledData`, a pair (inputs, labels) of tensors,
             or any torch ``Dataset`` of such pairs.
         module: The network: any ``nn.Module`` from inputs to logits. It is not changed.
-        initialization: Initial weights to distil for: ``RandomInit()`` by default.
+        initialization: Initial weights to distil for: ``RandomInit()`` by default, or
+            ``FixedInit()`` or ``PoolInit(pool)``; or by a name of :class:`RunConfig`, such as
+            ``"fixed-pretrained"`` with ``weights="alexnet.pth"`` and ``reset_head=True``.
         objective: ``Classification()`` by default, ``Regression()``, ``Poisoning(K, T)``, or your
             own outer loss: any function of logits (N, classes) and labels (N,).
         adjoint: ``BackGradient()`` by default, ``StoredGraph()`` or ``Truncated(window)``.
@@ -63,7 +65,8 @@ def distill(
     Returns:
         The distilled data; their claim is the figure on the test or else the validation data.
     """
-    initialization = initialization or RandomInit()
+    by_name = isinstance(initialization, str)
+    chosen = None if isinstance(initialization, str) else initialization or RandomInit()
     objective, adjoint = objective or Classification(), adjoint or BackGradient()
     if not isinstance(objective, Objective):
         objective = OwnObjective.of(objective)
@@ -75,7 +78,8 @@ def distill(
         "keep": keep,
         "device": place.type,
         "dtype": None if dtype is None else str(resolve_dtype(dtype)).removeprefix("torch."),
-        **names_of(initialization, objective, adjoint),
+        **names_of(chosen, objective, adjoint),
+        **({"initialization": initialization} if by_name else {}),
     }
     config = config_from({**named, **settings})
     if config.processes > 1:
@@ -83,9 +87,7 @@ def distill(
             f"processes is {config.processes}, but a call in Python is one process.",
             "Leave it out, or use the command line: datadistill distill --processes 2.",
         )
-    distillation = Distillation.prepare(
-        config, real, module, initialization, objective, adjoint, place
-    )
+    distillation = Distillation.prepare(config, real, module, chosen, objective, adjoint, place)
     tested = None if test is None else as_data(test, split="test")
     if run is not None:
         return Run(distillation, RunFolder(Path(run)), tested, progress=progress).go()
