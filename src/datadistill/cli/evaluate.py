@@ -1,8 +1,7 @@
 """``datadistill evaluate``: how well distilled data train networks."""
 
 import json
-import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,7 +27,7 @@ from ..runs.baseline_table import baseline_table
 from ..runs.processes import Processes, together, world_size
 from .choices import DataChoice, ModelChoice, PoolChoice
 from .console import Common, Switch, going_on, out
-from .figures import class_table, curve_table
+from .figures import as_json, class_table, curve_table
 from .poisoning import measure_attack, write_attack
 from .table import print_baselines
 
@@ -165,13 +164,19 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
             "device": self.device,
             "memory": self.memory * MEGABYTE,
         }
-        with self.bars() as progress:
+        results = results_of(self.artefact)
+        with going_on(), self.bars() as progress:
             victims = victims_of(distilled, data, **settings, progress=progress)
             outcome = measure_attack(
-                distilled.steps, train, victims, baselines=self.baselines, defence=self.defence
+                distilled.steps,
+                train,
+                victims,
+                baselines=self.baselines,
+                defence=self.defence,
+                results=results,
             )
         if self.baselines or self.defence:
-            write_attack(results_of(self.artefact), outcome.as_json())
+            write_attack(results, outcome.as_json())
         if self.json:
             out.print_json(json.dumps(outcome.as_json()))
         else:
@@ -270,26 +275,3 @@ def is_architecture_of(module: nn.Module, distilled: DistilledData) -> bool:
     wanted = distilled.header.architecture.weights
     found = {n: str([*p.shape]) for n, p in module.named_parameters() if p.requires_grad}
     return found == {name: text[text.index("[") :] for name, text in wanted.items()}
-
-
-def as_json(result: Evaluation) -> dict[str, Any]:
-    """All figures of an evaluation; what is not finite is null."""
-    by_class = [{**asdict(one), "mean": one.mean, "std": one.std} for one in result.by_class]
-    figures = {
-        "mean": result.mean,
-        "std": result.std,
-        "networks": len(result.values),
-        "loss": result.loss,
-        "loss_std": result.loss_std,
-        **asdict(result),
-        "by_class": by_class,
-    }
-    return _finite(figures)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,4 +1,8 @@
-"""Tables of an evaluation's figures."""
+"""An evaluation's figures: as tables and as JSON."""
+
+import math
+from dataclasses import asdict
+from typing import Any
 
 from rich.table import Table
 
@@ -31,3 +35,26 @@ def figure(mean: float, std: float, metric: str) -> str:
     if metric.startswith("accuracy"):
         return f"{100 * mean:.2f} ± {100 * std:.2f} %"
     return f"{mean:.4g} ± {std:.2g}"
+
+
+def as_json(result: Evaluation) -> dict[str, Any]:
+    """All figures of an evaluation; what is not finite is null."""
+    by_class = [{**asdict(one), "mean": one.mean, "std": one.std} for one in result.by_class]
+    figures = {
+        "mean": result.mean,
+        "std": result.std,
+        "networks": len(result.values),
+        "loss": result.loss,
+        "loss_std": result.loss_std,
+        **asdict(result),
+        "by_class": by_class,
+    }
+    return _finite(figures)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -73,12 +73,13 @@ def measure_attack(
     baselines: bool = False,
     defence: bool = False,
     counts: PoisoningCounts | None = None,
+    results: Path | None = None,
 ) -> Outcome:
-    """Measures an attack, and what is asked for beside it."""
+    """Measures an attack, and what is asked for beside it; finished baselines are kept."""
     rows: list[PoisoningRow] = []
     if baselines:
         found, rows = poisoning_table(
-            steps, train, victims, counts=counts, progress=victims.progress
+            steps, train, victims, counts=counts, results=results, progress=victims.progress
         )
     else:
         found = attack(steps, victims)

@@ -11,7 +11,8 @@ from ..core.device import DeviceName
 from ..evaluation import ClaimError, claim_of, claimed_split, verify
 from .choices import DataChoice, ModelChoice, PoolChoice
 from .console import Switch, out
-from .evaluate import MEGABYTE, artefact_at, as_json, image_shape
+from .evaluate import MEGABYTE, artefact_at, image_shape
+from .figures import as_json
 
 
 @dataclass(frozen=True)

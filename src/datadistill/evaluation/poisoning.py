@@ -1,5 +1,6 @@
 """What poisoning does to held-out networks: before and after the steps, class by class."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from ..core.poisoning import Poisoning
 from ..core.update import GradientDescent
 from ..data import LabelledData
 from ..errors import ConfigError
+from ..pools import HeldOutInit, PoolInit
 from ..progress import Progress, ProgressCallback, silent
 from .held_out import Sample
 from .learners import Learners
@@ -103,6 +105,7 @@ class Victims:
         rule: The update rule.
         memory: Bound of bytes for the networks that are side by side.
         progress: Called after every group of networks.
+        others: Draws networks to choose with, where the next seed does not give others.
     """
 
     def __init__(
@@ -117,13 +120,14 @@ class Victims:
         rule: GradientDescent = PLAIN,
         memory: int = DEFAULT_BYTES,
         progress: ProgressCallback = silent,
+        others: Sample | None = None,
     ) -> None:
         if networks < 1:
             raise ConfigError(f"networks is {networks}.", "Set networks to at least 1.")
         objective.check(network.outputs, data.labels, complete=False)
         self.network, self.data, self.objective = network, data, objective
         self.networks, self.seed, self.rule, self.memory = networks, seed, rule, memory
-        self._sample, self.progress = sample, progress
+        self._sample, self._others, self.progress = sample, others or sample, progress
         self._architecture = SideBySide(network, data.example(), memory)
         self._drawing, self._classes = Lock(), objective.classes(network.outputs)
 
@@ -131,7 +135,7 @@ class Victims:
         """Other held-out networks, of the next seed, on other data: to choose with."""
         return Victims(
             self.network,
-            self._sample,
+            self._others,
             data,
             self.objective,
             networks=networks,
@@ -139,6 +143,10 @@ class Victims:
             rule=self.rule,
             memory=self.memory,
         )
+
+    def sample(self, numbers: range) -> Weights:
+        """The initial weights of some of the networks."""
+        return self._sample(networks_for(self.seed, "held-out network", numbers))
 
     def each(self, images: int, work: Callable[[Weights], Result]) -> list[Result]:
         """Returns what ``work`` gives for the initial weights of each group of networks.
@@ -153,8 +161,7 @@ class Victims:
         def group(numbers: range, wanted: Callable[[], None]) -> Result:
             nonlocal done
             with self._drawing:  # what draws the weights may not be made for several threads
-                generators = networks_for(self.seed, "held-out network", numbers)
-                theta0 = self._sample(generators)
+                theta0 = self.sample(numbers)
             wanted()
             with torch.no_grad():
                 found = work(theta0)
@@ -240,7 +247,7 @@ def victims_of(
     Args:
         distilled: Distilled data of the poisoning objective, or the path of an artefact.
         data: The real data to test on.
-        networks: How many; 1 for a fixed initialization, 200 for others.
+        networks: How many; 1 for a fixed initialization, 200 for others, or all that a pool has.
         module: The network, where it is not built in.
         seed: Which held-out networks.
         device: Where to compute.
@@ -264,7 +271,16 @@ def victims_of(
         rule=learners.distilled.rule,
         memory=memory,
         progress=progress,
+        others=_choosing(learners),
     )
+
+
+def _choosing(learners: Learners) -> Sample | None:
+    """Draws from the training networks of a pool, whose held-out ones come in order."""
+    initialization = learners.distilled.initialization
+    if not isinstance(initialization, HeldOutInit):
+        return None
+    return functools.partial(PoolInit(initialization.found).sample, learners.network)
 
 
 def _score(name: str, right: Tensor, examples: Tensor) -> ClassScore:
