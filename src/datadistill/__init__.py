@@ -17,6 +17,8 @@ from .core.adjoint import BackGradient, StoredGraph, Truncated
 from .core.distiller import DistillerConfig
 from .core.initialization import FixedInit, RandomInit
 from .core.objective import Classification, Regression
+from .core.own_objective import OwnObjective
+from .core.poisoning import Poisoning
 from .data import LabelledData
 from .errors import DataDistillError
 from .evaluation import (
@@ -27,8 +29,9 @@ from .evaluation import (
     learning_curve,
     verify,
 )
+from .pools import Pool, PoolInit
 from .progress import Progress
-from .runs import RunConfig, distill, resume
+from .runs import RunConfig, distill, pretrain, resume
 from .version import __version__
 
 __all__ = [
@@ -42,6 +45,10 @@ __all__ = [
     "FixedInit",
     "LabelledData",
     "OrdinaryTraining",
+    "OwnObjective",
+    "Poisoning",
+    "Pool",
+    "PoolInit",
     "Progress",
     "RandomInit",
     "Regression",
@@ -56,6 +63,7 @@ __all__ = [
     "learning_curve",
     "load",
     "models",
+    "pretrain",
     "resume",
     "verify",
 ]

@@ -50,6 +50,10 @@ class ArtefactError(DataDistillError):
     """A file is not a sound artefact, or does not fit what it is used with."""
 
 
+class PoolError(DataDistillError):
+    """A pool of networks is damaged, or does not fit what it is used with."""
+
+
 class RunError(DataDistillError):
     """A run folder is damaged, in use, or of another run than the one asked for."""
 

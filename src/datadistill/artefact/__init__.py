@@ -1,6 +1,7 @@
 """The artefact: the one file that holds distilled data and all that is needed to use it."""
 
-from .distilled_data import DistilledData, load
+from .distilled_data import DistilledData
 from .header import Claim, Header
+from .load import load
 
 __all__ = ["Claim", "DistilledData", "Header", "load"]

@@ -1,27 +1,13 @@
-"""Describing a network in a header, and fitting a module to such a description."""
+"""Fitting a module to what a header says about the network."""
 
 import copy
-import hashlib
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from .. import models
-from ..core.network import Network, Weights
+from ..core.network import Weights
 from ..errors import ArtefactError
-from .header import Architecture
-
-
-def describe(network: Network, module: nn.Module) -> Architecture:
-    """Returns what an artefact says about the network it is for."""
-    name = models.built_in_name(module)
-    kind = type(module)
-    return Architecture(
-        name=name or f"{kind.__module__}:{kind.__qualname__}",
-        built_in=name is not None,
-        arguments=dict(getattr(module, "arguments", {})) if name else {},
-        weights={n: f"{_dtype(w)}{list(w.shape)}" for n, w in network.weights.items()},
-    )
+from ..models.description import Architecture
 
 
 def fit(module: nn.Module, architecture: Architecture, constants: Weights) -> nn.Module:
@@ -32,7 +18,7 @@ def fit(module: nn.Module, architecture: Architecture, constants: Weights) -> nn
     module = copy.deepcopy(module)
     parameters = dict(module.named_parameters())
     found = {n: str(list(p.shape)) for n, p in parameters.items() if p.requires_grad}
-    wanted = {n: text[text.index("[") :] for n, text in architecture.weights.items()}
+    wanted = architecture.shapes
     for name in [*wanted, *found]:
         if found.get(name) != wanted.get(name):
             raise ArtefactError(
@@ -56,17 +42,3 @@ def fit(module: nn.Module, architecture: Architecture, constants: Weights) -> nn
             )
         own[name].data = value.to(own[name].device, copy=True)
     return module
-
-
-def weights_hash(weights: Weights) -> str:
-    """SHA-256 of named tensors: names, types, shapes and bytes."""
-    digest = hashlib.sha256()
-    for name in sorted(weights):
-        tensor = weights[name].detach().cpu().contiguous()
-        digest.update(f"{name}:{_dtype(tensor)}{list(tensor.shape)}".encode())
-        digest.update(tensor.flatten().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
-
-
-def _dtype(tensor: Tensor) -> str:
-    return str(tensor.dtype).removeprefix("torch.")

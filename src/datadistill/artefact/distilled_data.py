@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
-from pydantic import ValidationError
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
@@ -14,13 +13,16 @@ from ..core.device import resolve_device
 from ..core.distilled import Steps
 from ..core.initialization import FixedInit, Initialization, RandomInit, networks_for
 from ..core.network import Network, Weights
-from ..core.objective import Objective, objective_named
+from ..core.objective import Objective
+from ..core.objectives import objective_named
 from ..core.update import GradientDescent, train, update_of
 from ..data import Normalization
-from ..errors import ArtefactError
+from ..errors import ArtefactError, PoolError
+from ..models.description import weights_hash
+from ..pools import HeldOutInit, Pool
 from ..progress import ProgressCallback, silent
-from .architecture import fit, weights_hash
-from .container import read_container, write_container
+from .architecture import fit
+from .container import write_container
 from .header import Claim, Header
 
 CARRY_LIMIT = 256 * 2**20
@@ -39,12 +41,16 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         carried: What belongs to the network: ``initial/…``, the weights of a fixed
             initialization, and ``constants/…``, frozen parameters and buffers.
         module: The network itself, where it is at hand.
+        own_objective: The objective itself, where it is at hand.
+        pool: The pool of a random pre-trained initialization, where it is at hand.
     """
 
     steps: Steps
     header: Header
     carried: Weights = field(default_factory=dict[str, Tensor])
     module: nn.Module | None = None
+    own_objective: Objective | None = None
+    pool: Pool | None = None
 
     @property
     def inputs(self) -> Tensor:
@@ -85,7 +91,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
     @property
     def objective(self) -> Objective:
         """What they were learned to do."""
-        return objective_named(self.header.objective)
+        return self.own_objective or objective_named(self.header.objective)
 
     @property
     def rule(self) -> GradientDescent:
@@ -94,11 +100,14 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
 
     @property
     def initialization(self) -> Initialization:
-        """The distribution of initial weights they are for."""
+        """The distribution of initial weights they are for; of a pool, what is held out of it."""
         record = self.header.initialization
+        if record.pool:
+            return HeldOutInit(record.pool.name, self.pool)
         if record.kind == "random":
             return RandomInit(record.scheme)
-        return FixedInit(record.seed, record.scheme, self._carried("initial/") or None)
+        weights = self._carried("initial/") or None
+        return FixedInit(record.seed, record.scheme, weights, record.source)
 
     def __repr__(self) -> str:
         header, schedule = self.header, self.header.schedule
@@ -122,6 +131,37 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         """Returns the same distilled data with a measured figure."""
         return replace(self, header=self.header.model_copy(update={"claim": claim}))
 
+    def with_pool(self, pool: Pool | str | Path) -> "DistilledData":
+        """Returns the same distilled data with a pool, on whose held-out networks to use them.
+
+        Args:
+            pool: The pool that was distilled for, or another one of the same architecture. One
+                that holds out a network that distillation has seen is refused.
+        """
+        record = self.header.initialization.pool
+        if record is None:
+            raise ArtefactError(
+                f"These distilled data are for a {self.header.initialization.kind} "
+                "initialization, which needs no pool.",
+                "Leave the pool out.",
+            )
+        pool = pool if isinstance(pool, Pool) else Pool(pool)
+        pool.check_fits(self.header.architecture, self.inputs.shape[2:])
+        for chunk in pool.index.chunks_of("held-out"):
+            if record.has_seen_any(chunk.hashes):
+                raise PoolError(
+                    f"{pool.path / chunk.file_name} holds a network that these distilled data "
+                    "were learned with.",
+                    "Give a pool whose held-out networks distillation has not seen.",
+                )
+        return replace(self, pool=pool)
+
+    @property
+    def has_own_pool(self) -> bool:
+        """Whether the pool at hand, if one is needed, is the one that was distilled for."""
+        record = self.header.initialization.pool
+        return record is None or bool(self.pool and self.pool.origin.identity == record.identity)
+
     def train(
         self,
         module: nn.Module | None = None,
@@ -136,7 +176,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         Args:
             module: A module of the same architecture; it is copied, not changed. Only needed
                 where the architecture is not built in.
-            seed: Which network of a random initialization to train.
+            seed: Which network of a random initialization, or of a pool's held-out ones.
             keep_weights: Start from the module's own weights, not from the initialization.
             device: Where to train: auto, cpu, cuda or mps.
             progress: Called after every update.
@@ -148,7 +188,9 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         if keep_weights:
             theta0 = network.stack([network.weights])
         else:
-            theta0 = self.initial_weights(network, networks_for(seed, "trained network", [0]))
+            number = seed if self.header.initialization.pool else 0
+            generators = networks_for(seed, "trained network", [number])
+            theta0 = self.initial_weights(network, generators)
         trained = self.train_networks(network, theta0, progress)
         return network.module({name: w[0] for name, w in trained.items()})
 
@@ -221,50 +263,3 @@ def belonging(network: Network, initial: Weights) -> Weights:
         **{f"initial/{name}": w for name, w in initial.items()},
         **{f"constants/{name}": c for name, c in network.constants.items()},
     }
-
-
-def load(path: str | Path) -> DistilledData:
-    """Reads an artefact and checks all of it. Needs no data set, and executes nothing.
-
-    Args:
-        path: A file written by :meth:`DistilledData.save` or ``datadistill distill``.
-    """
-    path = Path(path)
-    tensors, raw_header = read_container(path)
-    try:
-        header = Header.model_validate(raw_header)
-        steps = Steps(*(tensors.pop(n) for n in ("inputs", "labels", "learning_rates")))
-    except ValidationError as error:
-        first = error.errors()[0]
-        field_name = ".".join(map(str, first["loc"]))
-        raise _unsound(path, f"its header's {field_name}: {first['msg']}") from error
-    except KeyError as error:
-        raise _unsound(path, f"it has no tensor {error}") from error
-    if trouble := _trouble(steps, header):
-        raise _unsound(path, trouble)
-    return DistilledData(steps, header, carried=tensors)
-
-
-def _trouble(steps: Steps, header: Header) -> str | None:
-    """What is wrong with tensors that are whole but make no sense."""
-    schedule = header.schedule
-    if steps.inputs.shape[:2] != (schedule.steps, schedule.images):
-        return f"inputs of shape {tuple(steps.inputs.shape)} do not fit its schedule"
-    if steps.labels.shape[:2] != steps.inputs.shape[:2]:
-        return f"labels of shape {tuple(steps.labels.shape)} do not fit its schedule"
-    if steps.learning_rates.shape != (schedule.epochs, schedule.steps):
-        return (
-            f"learning rates of shape {tuple(steps.learning_rates.shape)} do not fit its schedule"
-        )
-    for name, tensor in [("inputs", steps.inputs), ("learning rates", steps.learning_rates)]:
-        if not tensor.is_floating_point() or not torch.isfinite(tensor).all():
-            return f"its {name} are not all finite floating-point numbers"
-    if not (steps.learning_rates > 0).all():
-        return "its learning rates are not all positive"
-    if steps.labels.is_floating_point() and not torch.isfinite(steps.labels).all():
-        return "its labels are not all finite"
-    return None
-
-
-def _unsound(path: Path, what: str) -> ArtefactError:
-    return ArtefactError(f"{path} is not a sound artefact: {what}.", "Make it again.")

@@ -14,14 +14,16 @@ from ..core.objective import Objective
 from ..core.update import GradientDescent
 from ..data import LabelledData
 from ..errors import ConfigError
+from ..models.description import describe
+from ..pools import PoolInit
 from ..version import __version__
-from .architecture import describe
 from .container import SCHEMA_VERSION
 from .distilled_data import DistilledData, belonging
 from .header import (
     Header,
     InitializationRecord,
     NormalizationRecord,
+    PoolRecord,
     Schedule,
     UpdateRuleRecord,
 )
@@ -56,7 +58,7 @@ def make(
         schema_version=SCHEMA_VERSION,
         architecture=describe(network, module),
         initialization=_record(initialization),
-        objective=objective.name,  # pyright: ignore[reportArgumentType]
+        objective=objective.record,
         update_rule=UpdateRuleRecord(momentum=rule.momentum),
         schedule=Schedule(steps=count, epochs=epochs, images=steps.inputs.shape[1]),
         normalization=NormalizationRecord(mean=[*norm.mean], std=[*norm.std]) if norm else None,
@@ -79,6 +81,8 @@ def make(
         header,
         {name: t.cpu() for name, t in belonging(network, initial).items()},
         module,
+        objective,
+        initialization.pool if isinstance(initialization, PoolInit) else None,
     )
 
 
@@ -86,10 +90,20 @@ def _record(initialization: Initialization) -> InitializationRecord:
     match initialization:
         case RandomInit(scheme):
             return InitializationRecord(kind="random", scheme=scheme)
-        case FixedInit(seed, scheme):
-            return InitializationRecord(kind="fixed", scheme=scheme, seed=seed)
+        case FixedInit(seed, scheme, _, source):
+            kind = "fixed" if source is None else "fixed-pretrained"
+            return InitializationRecord(kind=kind, scheme=scheme, seed=seed, source=source)
+        case PoolInit(pool):
+            record = PoolRecord(
+                name=pool.name,
+                identity=pool.origin.identity,
+                networks=initialization.count,
+                seen="".join(one[:16] for one in pool.hashes("train", initialization.count)),
+            )
+            scheme = pool.origin.configuration["scheme"]
+            return InitializationRecord(kind="random-pretrained", scheme=scheme, pool=record)
         case _:
             raise ConfigError(
                 f"An artefact cannot describe the initialization {type(initialization).__name__}.",
-                "Use RandomInit or FixedInit.",
+                "Use RandomInit, FixedInit or PoolInit.",
             )

@@ -7,6 +7,7 @@ from typing import Literal
 from torch import nn
 
 from .. import data, models
+from ..artefact import DistilledData
 from ..data import LabelledData
 from .console import Common
 
@@ -25,6 +26,18 @@ class DataChoice(Common):
     def load(self, name: str) -> tuple[LabelledData, LabelledData]:
         """Reads the training and the test split."""
         return data.load(name, self.data_dir, size=self.size, channels=self.channels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolChoice(Common):
+    """The pool that distilled data are for."""
+
+    pool: Path | None = None
+    """Folder of the pool, for distilled data of a random pre-trained initialization."""
+
+    def with_pool(self, distilled: DistilledData) -> DistilledData:
+        """The distilled data with their pool, if one is named."""
+        return distilled.with_pool(self.pool) if self.pool else distilled
 
 
 @dataclass(frozen=True, kw_only=True)

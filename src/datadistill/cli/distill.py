@@ -85,8 +85,8 @@ class Distill(Common):
         if self.recipe is None:
             return None if self.preset == "fast" else Distill(config=config_from(PAPER))
         recipe = read_recipe(self.recipe, self.preset)
-        if self.config.model != recipe.config.model:
-            check_no_code(recipe.config, str(recipe.path))
+        said = self.config
+        check_no_code(recipe.config, str(recipe.path), model=said.model, objective=said.objective)
         return Distill(config=recipe.config)
 
     def _folder(self) -> RunFolder:
@@ -112,6 +112,8 @@ def _lasting(config: RunConfig) -> RunConfig:
         config,
         data=str(Path(config.data).absolute()) if own else config.data,
         data_dir=config.data_dir and config.data_dir.absolute(),
+        pool=config.pool and config.pool.absolute(),
+        weights=config.weights and config.weights.absolute(),
     )
 
 

@@ -1,18 +1,17 @@
 """``datadistill evaluate``: how well distilled data train networks."""
 
 import json
-import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import tyro
-from rich.table import Table
 from torch import nn
 
 from .. import models
 from ..artefact import DistilledData, load
 from ..core.device import DeviceName, resolve_device
+from ..core.poisoning import Poisoning
 from ..data import LabelledData
 from ..errors import ArtefactError, ConfigError
 from ..evaluation import (
@@ -22,11 +21,14 @@ from ..evaluation import (
     evaluate_ordinary,
     learning_curve,
 )
+from ..evaluation.poisoning import victims_of
 from ..progress import ProgressCallback
 from ..runs.baseline_table import baseline_table
 from ..runs.processes import Processes, together, world_size
-from .choices import DataChoice, ModelChoice
+from .choices import DataChoice, ModelChoice, PoolChoice
 from .console import Common, Switch, going_on, out
+from .figures import as_json, class_table, curve_table
+from .poisoning import measure_attack, write_attack
 from .table import print_baselines
 
 MEGABYTE = 2**20
@@ -61,7 +63,7 @@ class Ordinary(Common):
 
 
 @dataclass(frozen=True)
-class Evaluate(DataChoice, ModelChoice, Ordinary):
+class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
     """Train networks on distilled data and test them on real data.
 
     --model lenet (or another built-in network, or your own as package.module:Class) trains that
@@ -75,7 +77,8 @@ class Evaluate(DataChoice, ModelChoice, Ordinary):
     split: Literal["test", "train"] = "test"
     """Which part of the data set."""
     networks: int | None = None
-    """Held-out networks: 1 for fixed, 200 for random initializations by default."""
+    """Held-out networks: 1 for fixed, 200 for random initializations by default, or all that a
+    pool has."""
     seed: int = 0
     """Which held-out networks."""
     per_class: Switch = False
@@ -91,11 +94,44 @@ class Evaluate(DataChoice, ModelChoice, Ordinary):
     select: Literal["train", "test"] = "train"
     """What chooses the baselines' learning rates: held-out training data, or, as in the paper,
     the test data."""
+    defence: Switch = False
+    """Of data for poisoning: measure what caps, smaller learning rates and checks do to it."""
     json: Switch = False
     """Print the result as JSON, with every network's figure."""
 
     def run(self) -> None:
         """Evaluates and prints mean ± standard deviation over networks."""
+        ordinary = self._checked()
+        distilled = self.with_pool(load(artefact_at(self.artefact)))
+        choice = replace(self, **image_shape(distilled, self))
+        poisonous = isinstance(distilled.objective, Poisoning)
+        if self.defence and not poisonous:
+            raise ConfigError(
+                f"There is nothing to defend against: these data are for "
+                f"{distilled.objective.record}.",
+                "Leave --defence out, or name data that were distilled for poisoning.",
+            )
+        train, test = choice.load(self.data or distilled.header.data)
+        if poisonous and not (ordinary or self.curve or self.per_class):
+            self._attack(distilled, train, test if self.split == "test" else train)
+            return
+        if self.baselines:
+            self._compare(distilled, train, test)
+            return
+        with together() as team, self.bars() as progress:
+            data = test if self.split == "test" else train
+            results = self._evaluate(distilled, data, ordinary, team, progress)
+        if self.json:
+            out.print_json(json.dumps(self._as_json(results)))
+            return
+        out.print(str(results[-1]), markup=False)
+        if self.curve:
+            out.print(curve_table(results, distilled))
+        if self.per_class:
+            out.print(class_table(results[-1]))
+
+    def _checked(self) -> OrdinaryTraining | None:
+        """Refuses flags that contradict each other; returns ordinary training, if asked for."""
         ordinary = self.ordinary_training()
         if ordinary and self.curve:
             raise ConfigError(
@@ -112,23 +148,39 @@ class Evaluate(DataChoice, ModelChoice, Ordinary):
             raise ConfigError("The baselines are one process's work.", "Start it without torchrun.")
         if self.memory < 1:
             raise ConfigError(f"memory is {self.memory}.", "Set it to at least 1 megabyte.")
-        distilled = load(artefact_at(self.artefact))
-        choice = replace(self, **image_shape(distilled, self))
-        train, test = choice.load(self.data or distilled.header.data)
-        if self.baselines:
-            self._compare(distilled, train, test)
-            return
-        with together() as team, self.bars() as progress:
-            data = test if self.split == "test" else train
-            results = self._evaluate(distilled, data, ordinary, team, progress)
+        return ordinary
+
+    def _attack(self, distilled: DistilledData, train: LabelledData, data: LabelledData) -> None:
+        """Prints what poisonous data do; with baselines and defences if they are asked for."""
+        if world_size() > 1 or self.select != "train":
+            raise ConfigError(
+                "An attack is one process's work, and its baselines are chosen on training data.",
+                "Start it without torchrun, and leave --select out.",
+            )
+        settings: dict[str, Any] = {
+            "networks": self.networks,
+            "module": self._module(distilled),
+            "seed": self.seed,
+            "device": self.device,
+            "memory": self.memory * MEGABYTE,
+        }
+        results = results_of(self.artefact)
+        with going_on(), self.bars() as progress:
+            victims = victims_of(distilled, data, **settings, progress=progress)
+            outcome = measure_attack(
+                distilled.steps,
+                train,
+                victims,
+                baselines=self.baselines,
+                defence=self.defence,
+                results=results,
+            )
+        if self.baselines or self.defence:
+            write_attack(results, outcome.as_json())
         if self.json:
-            out.print_json(json.dumps(self._as_json(results)))
-            return
-        out.print(str(results[-1]), markup=False)
-        if self.curve:
-            out.print(curve_table(results, distilled))
-        if self.per_class:
-            out.print(class_table(results[-1]))
+            out.print_json(json.dumps(outcome.as_json()))
+        else:
+            outcome.print()
 
     def _compare(self, distilled: DistilledData, train: LabelledData, test: LabelledData) -> None:
         """Prints the baseline table; what is finished is kept and not computed again."""
@@ -223,53 +275,3 @@ def is_architecture_of(module: nn.Module, distilled: DistilledData) -> bool:
     wanted = distilled.header.architecture.weights
     found = {n: str([*p.shape]) for n, p in module.named_parameters() if p.requires_grad}
     return found == {name: text[text.index("[") :] for name, text in wanted.items()}
-
-
-def as_json(result: Evaluation) -> dict[str, Any]:
-    """All figures of an evaluation; what is not finite is null."""
-    by_class = [{**asdict(one), "mean": one.mean, "std": one.std} for one in result.by_class]
-    figures = {
-        "mean": result.mean,
-        "std": result.std,
-        "networks": len(result.values),
-        "loss": result.loss,
-        "loss_std": result.loss_std,
-        **asdict(result),
-        "by_class": by_class,
-    }
-    return _finite(figures)
-
-
-def curve_table(results: list[Evaluation], distilled: DistilledData) -> Table:
-    """The metric and the loss after every update."""
-    table = Table("updates", "epoch", "step", results[0].metric, "loss", box=None)
-    schedule = distilled.steps.schedule
-    for one in results:
-        t = one.updates or 0
-        where = [str(part + 1) for part in schedule[t - 1]] if t else ["", ""]
-        loss = f"{one.loss:.4g} ± {one.loss_std:.2g}"
-        table.add_row(str(t), *where, figure(one.mean, one.std, one.metric), loss)
-    return table
-
-
-def class_table(result: Evaluation) -> Table:
-    """The metric of every class."""
-    table = Table("class", "examples", result.metric, box=None)
-    for one in result.by_class:
-        table.add_row(one.name, str(one.examples), figure(one.mean, one.std, result.metric))
-    return table
-
-
-def figure(mean: float, std: float, metric: str) -> str:
-    """A mean and its deviation, in percent where it is an accuracy."""
-    if metric == "accuracy":
-        return f"{100 * mean:.2f} ± {100 * std:.2f} %"
-    return f"{mean:.4g} ± {std:.2g}"
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

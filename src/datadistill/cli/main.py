@@ -18,8 +18,10 @@ from .console import err
 from .data import Data
 from .distill import Distill
 from .evaluate import Evaluate
+from .pretrain import Pretrain
 from .quickstart import Quickstart
 from .recipes import Recipes
+from .reproduce import Reproduce
 from .resume import Resume
 from .train import Train
 from .verify import Verify
@@ -28,9 +30,11 @@ Command = (
     Annotated[Quickstart, tyro.conf.subcommand("quickstart")]
     | Annotated[Distill, tyro.conf.subcommand("distill")]
     | Annotated[Resume, tyro.conf.subcommand("resume")]
+    | Annotated[Pretrain, tyro.conf.subcommand("pretrain")]
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Verify, tyro.conf.subcommand("verify")]
+    | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     | Annotated[Recipes, tyro.conf.subcommand("recipes")]
     | Annotated[Data, tyro.conf.subcommand("data")]
 )
@@ -58,7 +62,7 @@ def _run(arguments: list[str]) -> int:
     try:
         # Settings check themselves when they are made, so parsing may raise our errors too.
         command = _parse(arguments)
-        if world_size() > 1 and not isinstance(command, Distill | Resume | Evaluate):
+        if world_size() > 1 and not isinstance(command, Distill | Resume | Evaluate | Pretrain):
             raise ConfigError(
                 f"datadistill {arguments[0]} is done by one process.", "Start it without torchrun."
             )

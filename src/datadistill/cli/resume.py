@@ -30,12 +30,18 @@ class Resume(Common):
     """Outer steps in all: more than planned, or as many as are done, to end it there."""
     data_dir: Path | None = None
     """Data folder, if it has moved."""
+    pool: Path | None = None
+    """Folder of the pool, if it has moved."""
+    weights: Path | None = None
+    """File of the pre-trained network, if it has moved."""
     processes: int | None = None
     """Processes; with another number the last bits of figures may differ."""
     threads: int | None = None
     """Processor threads of each; with another number the last bits of figures may differ."""
     model: str | None = None
     """Your own network, if the run has one: code runs only if you name it yourself."""
+    objective: str | None = None
+    """Your own objective, if the run has one, likewise."""
 
     def run(self) -> None:
         """Resumes, tests once on the test set, and writes the artefact and its picture."""
@@ -53,11 +59,12 @@ class Resume(Common):
 
     def _changed(self, config: RunConfig, folder: RunFolder) -> RunConfig:
         """The run's settings with those that are given here."""
-        if self.model != config.model:
-            check_no_code(config, str(folder.config))
+        check_no_code(config, str(folder.config), model=self.model, objective=self.objective)
         given: dict[str, Any] = {
             "iterations": self.iterations,
             "data_dir": self.data_dir and self.data_dir.absolute(),
+            "pool": self.pool and self.pool.absolute(),
+            "weights": self.weights and self.weights.absolute(),
             "processes": self.processes,
             "threads": self.threads,
         }

@@ -9,13 +9,14 @@ import tyro
 from ..artefact import load
 from ..core.device import DeviceName
 from ..evaluation import ClaimError, claim_of, claimed_split, verify
-from .choices import DataChoice, ModelChoice
+from .choices import DataChoice, ModelChoice, PoolChoice
 from .console import Switch, out
-from .evaluate import MEGABYTE, artefact_at, as_json, image_shape
+from .evaluate import MEGABYTE, artefact_at, image_shape
+from .figures import as_json
 
 
 @dataclass(frozen=True)
-class Verify(DataChoice, ModelChoice):
+class Verify(DataChoice, ModelChoice, PoolChoice):
     """Evaluate again as an artefact's claim says; exit 1 if it is not reached."""
 
     artefact: tyro.conf.Positional[Path]
@@ -31,7 +32,7 @@ class Verify(DataChoice, ModelChoice):
 
     def run(self) -> None:
         """Measures the claim again."""
-        distilled = load(artefact_at(self.artefact))
+        distilled = self.with_pool(load(artefact_at(self.artefact)))
         claim = claim_of(distilled)
         choice = replace(self, **image_shape(distilled, self))
         data = claimed_split(distilled, *choice.load(self.data or claim.data))

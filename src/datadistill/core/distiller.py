@@ -281,9 +281,10 @@ class Distiller:
         threads = self.engine.threads // max(1, groups.workers)
 
         def outer_loss(weights: Weights) -> Tensor:
-            return self.engine.mean_losses(
-                weights, inputs, labels, self.objective.outer_loss, threads
-            )
+            loss = self.objective.outer_loss
+            if self.objective.is_mean:
+                return self.engine.mean_losses(weights, inputs, labels, loss, threads)
+            return self.engine.losses(weights, inputs, labels, loss)
 
         def group(networks: range, _: object) -> tuple[Tensor, dict[str, Tensor]]:
             chosen = {n: w[networks.start : networks.stop] for n, w in theta0.items()}

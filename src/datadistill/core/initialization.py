@@ -88,12 +88,14 @@ class FixedInit:
     Attributes:
         seed: Which network of the random scheme it is.
         scheme: The scheme it is drawn by.
-        weights: Its weights, where they come from a file and not from seed and scheme.
+        weights: Its weights, where they are given and not drawn by seed and scheme.
+        source: Where weights that were trained before come from, e.g. ``alexnet.pth``.
     """
 
     seed: int = 0
     scheme: Scheme = "xavier-normal"
     weights: Weights | None = field(default=None, repr=False, compare=False)
+    source: str | None = None
 
     @property
     def fixed(self) -> bool:
@@ -108,9 +110,21 @@ class FixedInit:
         return {name: w.expand(len(generators), *w.shape[1:]) for name, w in one.items()}
 
 
-def networks_for(seed: int, purpose: str, numbers: Sequence[int]) -> list[torch.Generator]:
+class NetworkGenerator(torch.Generator):
+    """The generator of one network, which also knows the network's number."""
+
+    number: int
+
+
+def networks_for(seed: int, purpose: str, numbers: Sequence[int]) -> list[NetworkGenerator]:
     """One generator per network, by the network's number."""
-    return [stream(seed, purpose, number) for number in numbers]
+    generators: list[NetworkGenerator] = []
+    for number in numbers:
+        generator = NetworkGenerator()
+        generator.manual_seed(stream(seed, purpose, number).initial_seed())
+        generator.number = number
+        generators.append(generator)
+    return generators
 
 
 def _draw_module(network: Network, generator: torch.Generator) -> Weights:

@@ -21,12 +21,19 @@ class Objective(ABC):
         metric: What :meth:`score` measures.
         higher_is_better: Whether a higher metric is a better one.
         learns_labels: Whether distilled labels are learned unless said otherwise.
+        is_mean: Whether the outer loss is a mean over examples, so that they may be taken in parts.
     """
 
     name: ClassVar[str]
     metric: ClassVar[str]
     higher_is_better: ClassVar[bool]
     learns_labels: ClassVar[bool] = False
+    is_mean: ClassVar[bool] = True
+
+    @property
+    def record(self) -> str:
+        """What an artefact calls it: its name, with all that it depends on."""
+        return self.name
 
     @abstractmethod
     def inner_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
@@ -79,9 +86,7 @@ class Classification(Objective):
         return F.cross_entropy(outputs, labels)
 
     def score(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        if outputs.shape[-1] == 1:
-            return (outputs.squeeze(-1) > 0).long() == labels
-        return outputs.argmax(-1) == labels
+        return self.called(outputs) == labels
 
     def check(self, outputs: torch.Size, labels: Tensor, complete: bool) -> None:
         classes = self.classes(outputs)
@@ -112,6 +117,10 @@ class Classification(Objective):
 
     def soft_labels(self, outputs: torch.Size, labels: Tensor) -> Tensor:
         return labels.float() if outputs[0] == 1 else torch.eye(outputs[0])[labels]
+
+    def called(self, outputs: Tensor) -> Tensor:
+        """The class that a network takes each example for, (…, N)."""
+        return (outputs.squeeze(-1) > 0).long() if outputs.shape[-1] == 1 else outputs.argmax(-1)
 
     def classes(self, outputs: torch.Size) -> int:
         """How many classes a network with such outputs tells apart."""
@@ -166,8 +175,3 @@ class Regression(Objective):
 
     def soft_labels(self, outputs: torch.Size, labels: Tensor) -> Tensor:
         return labels
-
-
-def objective_named(name: str) -> Objective:
-    """Returns the objective that a file or flag calls ``name``."""
-    return {"classification": Classification, "regression": Regression}[name]()

@@ -1,8 +1,10 @@
 """Measuring: held-out networks trained on distilled or real data, tested on real data."""
 
 from .curve import curve
+from .defence import Defence, Defended, defend, standard_defences
 from .evaluate import evaluate, learning_curve
 from .ordinary import OrdinaryTraining, evaluate_ordinary
+from .poisoning import Attack, Attacked, Victims, attack, victims_of
 from .reference import train_on_all
 from .result import ClassScore, Evaluation
 from .search import LEARNING_RATES, search, with_rate
@@ -13,20 +15,29 @@ from .verify import ClaimError, Verification, claim_of, claimed_split, verify
 __all__ = [
     "DEFAULT_BYTES",
     "LEARNING_RATES",
+    "Attack",
+    "Attacked",
     "ClaimError",
     "ClassScore",
+    "Defence",
+    "Defended",
     "Evaluation",
     "OrdinaryTraining",
     "Verification",
+    "Victims",
+    "attack",
     "claim_of",
     "claimed_split",
     "curve",
+    "defend",
     "evaluate",
     "evaluate_ordinary",
     "learning_curve",
     "search",
+    "standard_defences",
     "test_networks",
     "train_on_all",
     "verify",
+    "victims_of",
     "with_rate",
 ]

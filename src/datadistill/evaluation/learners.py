@@ -15,6 +15,7 @@ from ..core.initialization import RandomInit
 from ..core.network import Network, Weights
 from ..data import LabelledData, as_data
 from ..errors import ConfigError, DataError, ModelError
+from ..pools import at_most, check_enough
 
 HELD_OUT_NETWORKS = 200
 
@@ -60,7 +61,11 @@ class Learners:
                 "architecture.",
             )
         fixed = distilled.initialization.fixed and architecture is None
-        networks = (1 if fixed else HELD_OUT_NETWORKS) if networks is None else networks
+        if networks is None:
+            networks = 1 if fixed else HELD_OUT_NETWORKS
+            networks = networks if architecture else at_most(distilled.initialization, networks)
+        elif architecture is None:
+            check_enough(distilled.initialization, networks)
         if networks < 1 or (fixed and networks > 1):
             raise ConfigError(
                 f"networks is {networks}.",
@@ -70,7 +75,8 @@ class Learners:
             )
         check_inputs(distilled.inputs.shape[2:], data)
         if architecture is None:
-            network, drawn, note = distilled.network(module, device), None, ""
+            network, drawn = distilled.network(module, device), None
+            note = "" if distilled.has_own_pool else _pool_note(distilled)
         else:
             network = _other(architecture, distilled, device)
             drawn = RandomInit(distilled.header.initialization.scheme)
@@ -110,8 +116,17 @@ def _other(architecture: nn.Module, distilled: DistilledData, device: str) -> Ne
     return network
 
 
+def _pool_note(distilled: DistilledData) -> str:
+    used, made_for = distilled.pool, distilled.header.initialization.pool
+    assert used
+    assert made_for
+    return f"networks of the pool {used.name}, from data distilled for the pool {made_for.name}"
+
+
 def _note(name: str, distilled: DistilledData) -> str:
     note = f"{name}, from data distilled for {distilled.header.architecture.name}"
-    if not distilled.initialization.fixed:
+    record = distilled.header.initialization
+    if record.kind == "random":
         return note
-    return f"{note}; random {distilled.header.initialization.scheme} weights, not the fixed ones"
+    others = "the fixed ones" if distilled.initialization.fixed else "those of a pool"
+    return f"{note}; random {record.scheme} weights, not {others}"

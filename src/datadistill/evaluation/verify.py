@@ -8,7 +8,7 @@ from torch import nn
 
 from ..artefact import Claim, DistilledData
 from ..data import LabelledData, as_data
-from ..errors import ArtefactError, DataDistillError, DataError
+from ..errors import ArtefactError, DataDistillError, DataError, PoolError
 from ..progress import ProgressCallback, silent
 from .evaluate import evaluate
 from .result import Evaluation
@@ -53,7 +53,7 @@ class Verification:
         """By how much the mean may be worse than claimed."""
         claim = self.claim
         rounding = FEW * abs(claim.mean)
-        if claim.metric == "accuracy":
+        if claim.metric.startswith("accuracy"):
             rounding = max(FEW_EXAMPLES / claim.examples, FEW)
         return max(rounding, STANDARD_ERRORS * claim.std / math.sqrt(claim.networks))
 
@@ -65,7 +65,7 @@ class Verification:
         return (worse if self.higher_is_better else -worse) <= self.tolerance
 
     def __str__(self) -> str:
-        percent = self.claim.metric == "accuracy"
+        percent = self.claim.metric.startswith("accuracy")
         margin = f"{100 * self.tolerance:.2f} points" if percent else f"{self.tolerance:.2g}"
         says = "holds" if self.holds else "does not hold"
         return f"claimed: {self.claim}\nfound:   {self.found}\nThe claim {says} within {margin}."
@@ -129,6 +129,12 @@ def verify(
             f"The claim was measured on {claim.examples} examples of {claim.data}, but the "
             f"{data.split} split of {data.name} has {len(data)}.",
             "Give the data that the claim names.",
+        )
+    if not distilled.has_own_pool:
+        wanted = distilled.header.initialization.pool
+        raise PoolError(
+            f"The claim was measured on networks of the pool {wanted and wanted.name}.",
+            "Name its folder: --pool DIR; with another pool, use datadistill evaluate.",
         )
     found = evaluate(
         distilled,

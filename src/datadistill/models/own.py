@@ -6,7 +6,8 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
+from typing import Any
 
 from torch import nn
 
@@ -15,25 +16,50 @@ from ..errors import ModelError, did_you_mean
 
 def locate(reference: str) -> Callable[..., object]:
     """Imports the class, or the function that makes a network, that a reference names."""
-    place, _, attribute = reference.rpartition(":")
-    if not place or not attribute:
-        raise ModelError(
-            f"{reference!r} does not name a network.",
-            "Write it as package.module:Class or path/to/file.py:Class.",
-        )
-    found: object = _from_file(place) if place.endswith(".py") else _from_module(place)
-    for name in attribute.split("."):
-        if not hasattr(found, name):
-            raise ModelError(
-                f"{place} has no {attribute!r}.{did_you_mean(name, _networks(found))}",
-                f"It has {', '.join(_networks(found)) or 'no networks'}.",
-            )
-        found = getattr(found, name)
+    found = _import(reference, "network", "Class", _networks)
     if isinstance(found, nn.Module) or not callable(found):
         raise ModelError(
             f"{reference!r} is an object of the type {type(found).__name__}.",
             "Name a class that derives from torch.nn.Module, or a function that returns one.",
         )
+    return found
+
+
+def locate_function(reference: str) -> Callable[..., Any]:
+    """Imports the function that a reference names."""
+    found = _import(reference, "function", "function", _functions)
+    if isinstance(found, type) or not callable(found):
+        raise ModelError(
+            f"{reference!r} is not a function.", "Name a function of logits and labels."
+        )
+    return found
+
+
+def _import(
+    reference: str, what: str, attribute: str, known: Callable[[object], list[str]]
+) -> object:
+    """Imports whatever a reference names.
+
+    Args:
+        reference: ``package.module:name`` or ``path/to/file.py:name``.
+        what: What it should be, for errors.
+        attribute: What stands behind the colon, for errors.
+        known: What else of that kind a module has, for errors.
+    """
+    place, _, path = reference.rpartition(":")
+    if not place or not path:
+        raise ModelError(
+            f"{reference!r} does not name a {what}.",
+            f"Write it as package.module:{attribute} or path/to/file.py:{attribute}.",
+        )
+    found: object = _from_file(place) if place.endswith(".py") else _from_module(place)
+    for name in path.split("."):
+        if not hasattr(found, name):
+            raise ModelError(
+                f"{place} has no {path!r}.{did_you_mean(name, known(found))}",
+                f"It has {', '.join(known(found)) or f'no {what}s'}.",
+            )
+        found = getattr(found, name)
     return found
 
 
@@ -107,6 +133,12 @@ def _networks(place: object) -> list[str]:
         and issubclass(value, nn.Module)
         and not value.__module__.startswith("torch.")
     ]
+
+
+def _functions(place: object) -> list[str]:
+    own = getattr(place, "__name__", None)
+    members = getattr(place, "__dict__", {}).items()
+    return [n for n, v in members if isinstance(v, FunctionType) and v.__module__ == own]
 
 
 def _broken(place: str, error: BaseException) -> ModelError:

@@ -71,16 +71,34 @@ def load_weights(
     Returns:
         What matched, what was missing, unexpected or different, and what was reset.
     """
-    path = Path(path)
-    given = _read(path)
+    return place_weights(module, _read(Path(path)), path, reset_head=reset_head, partial=partial)
+
+
+def place_weights(
+    module: nn.Module,
+    given: Mapping[str, Tensor],
+    source: object,
+    *,
+    reset_head: bool | str = False,
+    partial: bool = False,
+) -> WeightsReport:
+    """Puts given weights into a module, in place; see :func:`load_weights`.
+
+    Args:
+        module: The network.
+        given: The weights, by name.
+        source: Where they come from, for errors.
+        reset_head: Whether the last layer is reset instead of loaded.
+        partial: Whether to load what fits.
+    """
     own = {n: t for n, t in module.state_dict(keep_vars=True).items() if isinstance(t, Tensor)}
     report = _compare(given, own, _head(module, reset_head))
-    _check(report, path, module, partial)
+    _check(report, source, module, partial)
     values = {name: given[name].to(own[name].dtype) for name in report.matched}
     for name, value in values.items():
         if not value.isfinite().all():
             raise ModelError(
-                f"The weight {name!r} in {path} has values that are not finite.",
+                f"The weight {name!r} in {source} has values that are not finite.",
                 "Take a file of a network whose training did not diverge.",
             )
     with torch.no_grad():
@@ -116,7 +134,7 @@ def _compare(
     )
 
 
-def _check(report: WeightsReport, path: Path, module: nn.Module, partial: bool) -> None:
+def _check(report: WeightsReport, source: object, module: nn.Module, partial: bool) -> None:
     if report.complete or (partial and report.matched):
         return
     remedy = "Make the network as the file's was made"
@@ -124,7 +142,7 @@ def _check(report: WeightsReport, path: Path, module: nn.Module, partial: bool) 
         remedy += ", or load what fits with partial=True"
     if report.mismatched and not report.reset:
         remedy += "; for other classes, reset the last layer with reset_head=True"
-    raise ModelError(f"{path} does not fit {type(module).__name__}: {report}.", f"{remedy}.")
+    raise ModelError(f"{source} does not fit {type(module).__name__}: {report}.", f"{remedy}.")
 
 
 def _head(module: nn.Module, reset_head: bool | str) -> str | None:

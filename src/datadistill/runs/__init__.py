@@ -4,5 +4,6 @@ from .comparison import Comparison, compare
 from .config import RunConfig
 from .distill import distill
 from .named import resume
+from .pretrain import pretrain
 
-__all__ = ["Comparison", "RunConfig", "compare", "distill", "resume"]
+__all__ = ["Comparison", "RunConfig", "compare", "distill", "pretrain", "resume"]

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from ..artefact import DistilledData
-from ..artefact.architecture import weights_hash
 from ..baselines import average_real, k_means, random_real
 from ..baselines.optimised_real import DRAWN, KEPT
 from ..baselines.paper import Experiment, Figure, paper_figures
@@ -24,6 +23,8 @@ from ..data.fingerprint import data_hash
 from ..errors import ConfigError
 from ..evaluation import DEFAULT_BYTES
 from ..evaluation.evaluate import HELD_OUT_NETWORKS, check_inputs
+from ..models.description import weights_hash
+from ..pools import at_most, check_enough
 from ..progress import ProgressCallback, silent
 from ..version import __version__
 from .bench import Bench, Counts, Images, Select
@@ -150,9 +151,11 @@ def baseline_table(
             that was interrupted can be continued; other content of the file stays.
         progress: Called often.
     """
-    fixed = distilled.initialization.fixed
-    networks = (1 if fixed else HELD_OUT_NETWORKS) if networks is None else networks
+    if networks is None:
+        most = 1 if distilled.initialization.fixed else HELD_OUT_NETWORKS
+        networks = at_most(distilled.initialization, most)
     _check(distilled, networks)
+    check_enough(distilled.initialization, networks)
     network = distilled.network(module, device)
     _check_data(distilled, network, train, test)
     parts = Parts.read(results, _context(distilled, network, seed, train, test))

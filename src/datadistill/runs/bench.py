@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from ..artefact import DistilledData
-from ..artefact.architecture import weights_hash
 from ..baselines import neighbour_accuracy, optimised_real
 from ..baselines.nearest_neighbours import CHOICES, Norm
 from ..core.distilled import Steps
@@ -27,6 +26,7 @@ from ..evaluation.search import (
     scheduled,
     search,
 )
+from ..models.description import weights_hash
 from ..progress import Progress, ProgressCallback, silent
 from .parts import Parts, Unit
 

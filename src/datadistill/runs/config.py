@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -14,9 +14,14 @@ from ..core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
 from ..core.device import DeviceName, DtypeName
 from ..core.distiller import DistillerConfig, default_networks
 from ..core.initialization import FixedInit, Initialization, RandomInit, Scheme
-from ..core.objective import Objective, objective_named
+from ..core.objective import Objective
+from ..core.objectives import check_name, objective_named
+from ..core.own_objective import OwnObjective
+from ..core.poisoning import Poisoning
 from ..core.team import check_division
 from ..errors import ConfigError, did_you_mean
+from ..models.own import locate_function
+from ..pools import PoolInit
 
 OUTER = (
     *("batch_size", "networks", "outer_lr", "rates_lr", "betas"),
@@ -60,14 +65,30 @@ class RunConfig(DistillerConfig):
     or your own as package.module:Class or file.py:Class."""
     model_args: tuple[str, ...] = ()
     """Arguments of the network's constructor, e.g. --model-args width=64 bias=false."""
-    initialization: Literal["random", "fixed"] = "random"
-    """Initial weights to distil for: many random networks, or one fixed network."""
+    initialization: Literal["random", "fixed", "random-pretrained", "fixed-pretrained"] = "random"
+    """Initial weights to distil for: many random networks, or one fixed network; or networks
+    trained before: many from a pool, or one from a pool or a file."""
     init_seed: int = 0
-    """Which network a fixed initialization is."""
+    """Which network a fixed initialization is: drawn by this seed, or this one of a pool."""
+    pool: Path | None = None
+    """Folder of pre-trained networks: made by datadistill pretrain."""
+    pool_networks: int | None = None
+    """How many of the pool's training networks to draw from: the first ones; all by default."""
+    weights: Path | None = None
+    """File of one pre-trained network: .safetensors, .pth or .pt."""
+    reset_head: bool = False
+    """Whether its last layer is reset, for other classes than it was trained on."""
+    partial: bool = False
+    """Whether to load what fits where file and network differ; what does not is told."""
     scheme: Scheme = "xavier-normal"
     """How initial weights are drawn."""
-    objective: Literal["classification", "regression"] = "classification"
-    """What the trained networks are judged by on real data."""
+    objective: str = "classification"
+    """What the trained networks are judged by on real data: classification, regression, poisoning,
+    or your own loss of logits and labels as package.module:function or file.py:function."""
+    attacked: int | None = None
+    """Class that poisoning makes networks call another; 0 by default."""
+    target: int | None = None
+    """What they shall call it; 1 by default."""
     adjoint: Literal["back-gradient", "stored-graph", "truncated"] = "back-gradient"
     """How the gradient travels back through the updates."""
     window: int | None = None
@@ -100,12 +121,14 @@ class RunConfig(DistillerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        counts = ("size", "validate_every", "test_networks", "processes", "threads")
-        for name in (*counts, "checkpoint_every"):
+        counts = ("size", "validate_every", "test_networks", "threads", "checkpoint_every")
+        for name in (*counts, "processes", "window", "pool_networks"):
             self._require(name, lambda value: value >= 1, "at least 1")
-        self._require("window", lambda value: value >= 1, "at least 1")
         self._require("validation", lambda value: 0 <= value < 1, "at least 0 and below 1")
         self._require("checkpoint_minutes", lambda value: value > 0, "a positive number")
+        check_name(self.objective)
+        if self.objective == Poisoning.name:
+            self.make_objective()
         if self.keep == "best" and not self.validation:
             raise ConfigError(
                 "The best cannot be told without validation.", "Set validation to 0.1."
@@ -133,18 +156,22 @@ class RunConfig(DistillerConfig):
 
     def check_division(self) -> None:
         """Refuses more processes than networks, before any is started."""
-        fixed = self.initialization == "fixed"
+        fixed = self.initialization.startswith("fixed")
         networks = self.networks or default_networks(fixed=fixed)
         check_division(networks, self.processes or 1, fixed=fixed)
 
-    def make_initialization(self) -> Initialization:
-        """The distribution p(θ₀) that is named here."""
-        if self.initialization == "fixed":
-            return FixedInit(self.init_seed, self.scheme)
-        return RandomInit(self.scheme)
-
     def make_objective(self) -> Objective:
-        """The objective that is named here."""
+        """The objective that is named here. A user's own is imported, which runs its code."""
+        if self.objective == Poisoning.name:
+            attacked = 0 if self.attacked is None else self.attacked
+            return Poisoning(attacked, 1 if self.target is None else self.target)
+        if self.attacked is not None or self.target is not None:
+            raise ConfigError(
+                f"The {self.objective} objective has no attacked class and no target.",
+                "Choose the poisoning objective, or leave attacked and target out.",
+            )
+        if ":" in self.objective:
+            return OwnObjective(locate_function(self.objective), self.objective)
         return objective_named(self.objective)
 
     def make_adjoint(self) -> Adjoint:
@@ -175,6 +202,8 @@ NAMES = tuple(field.name for field in dataclasses.fields(RunConfig))
 FREE = frozenset(
     {
         "data_dir",
+        "pool",
+        "weights",
         "processes",
         "threads",
         "checkpoint_every",
@@ -227,13 +256,17 @@ def _plain(value: object) -> str:
 
 
 def names_of(
-    initialization: Initialization, objective: Objective, adjoint: Adjoint
+    initialization: Initialization | None, objective: Objective, adjoint: Adjoint
 ) -> dict[str, Any]:
     """The settings that name these objects, as far as they have names."""
     names: dict[str, Any] = {}
     match initialization:
-        case FixedInit(seed, scheme):
-            names |= {"initialization": "fixed", "init_seed": seed, "scheme": scheme}
+        case FixedInit(seed, scheme, _, source):
+            kind = "fixed" if source is None else "fixed-pretrained"
+            names |= {"initialization": kind, "init_seed": seed, "scheme": scheme}
+        case PoolInit(pool):
+            names |= {"initialization": "random-pretrained", "pool": str(pool.path.absolute())}
+            names |= {"pool_networks": initialization.count}
         case RandomInit(scheme):
             names |= {"initialization": "random", "scheme": scheme}
         case _:
@@ -245,8 +278,11 @@ def names_of(
             names |= {"adjoint": "stored-graph"}
         case _:
             pass
-    if objective.name in get_args(RunConfig.__annotations__["objective"]):
-        names["objective"] = objective.name
+    match objective:
+        case Poisoning(attacked, target):
+            names |= {"objective": objective.name, "attacked": attacked, "target": target}
+        case _:
+            names["objective"] = objective.record
     return names
 
 

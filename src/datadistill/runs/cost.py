@@ -13,8 +13,9 @@ from ..data import LabelledData
 from ..errors import ConfigError
 from ..evaluation import evaluate
 from ..evaluation.evaluate import HELD_OUT_NETWORKS
+from ..pools import at_most
 from .config import VALIDATIONS
-from .distillation import VALIDATION_NETWORKS, Distillation
+from .distillation import Distillation
 
 TRIALS = 3
 TRIAL_SECONDS = 3.0
@@ -64,7 +65,8 @@ def measure_cost(distillation: Distillation, test: LabelledData | None) -> Cost:
         times.append(time.perf_counter() - begin)
     train, example = _time_of_networks(distillation)
     fixed = distiller.initialization.fixed
-    tested = distillation.config.test_networks or (1 if fixed else HELD_OUT_NETWORKS)
+    most = 1 if fixed else at_most(distiller.initialization, HELD_OUT_NETWORKS)
+    tested = distillation.config.test_networks or most
 
     def testing(networks: int, data: LabelledData | None) -> float:
         share = math.ceil(networks / processes)
@@ -72,7 +74,7 @@ def measure_cost(distillation: Distillation, test: LabelledData | None) -> Cost:
 
     return Cost(
         outer_step=min(times[1:]),
-        validation=testing(1 if fixed else VALIDATION_NETWORKS, distillation.held_out),
+        validation=testing(distillation.validation_networks, distillation.held_out),
         test=testing(tested, test),
         memory=peak_memory(distiller.network.device),
     )
@@ -82,7 +84,7 @@ def _time_of_networks(distillation: Distillation) -> tuple[float, float]:
     """Seconds to train one network on the distilled data, and to test it on one example."""
     distiller, data = distillation.distiller, distillation.data
     distilled = distillation.distilled(distillation.like().distilled, 0)
-    networks = 1 if distiller.initialization.fixed else VALIDATION_NETWORKS
+    networks = distillation.validation_networks
 
     def seconds(examples: int) -> float:
         few = data.part(torch.arange(examples), "train")

@@ -1,10 +1,11 @@
 """dd.distill: the whole distillation, from real data to distilled data."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .. import models
 from ..artefact import DistilledData
@@ -12,6 +13,7 @@ from ..core.adjoint import Adjoint, BackGradient
 from ..core.device import resolve_device, resolve_dtype
 from ..core.initialization import Initialization, RandomInit
 from ..core.objective import Classification, Objective
+from ..core.own_objective import OwnObjective
 from ..data import as_data
 from ..errors import ConfigError
 from ..progress import ProgressCallback, silent
@@ -25,8 +27,8 @@ def distill(
     train: Any,
     module: nn.Module,
     *,
-    initialization: Initialization | None = None,
-    objective: Objective | None = None,
+    initialization: Initialization | str | None = None,
+    objective: Objective | Callable[[Tensor, Tensor], Tensor] | None = None,
     adjoint: Adjoint | None = None,
     validation: float = 0.1,
     keep: Literal["last", "best"] = "last",
@@ -43,8 +45,11 @@ def distill(
         train: Real training data: :class:`LabelledData`, a pair (inputs, labels) of tensors,
             or any torch ``Dataset`` of such pairs.
         module: The network: any ``nn.Module`` from inputs to logits. It is not changed.
-        initialization: Initial weights to distil for: ``RandomInit()`` by default.
-        objective: ``Classification()`` by default, or ``Regression()``.
+        initialization: Initial weights to distil for: ``RandomInit()`` by default, or
+            ``FixedInit()`` or ``PoolInit(pool)``; or by a name of :class:`RunConfig`, such as
+            ``"fixed-pretrained"`` with ``weights="alexnet.pth"`` and ``reset_head=True``.
+        objective: ``Classification()`` by default, ``Regression()``, ``Poisoning(K, T)``, or your
+            own outer loss: any function of logits (N, classes) and labels (N,).
         adjoint: ``BackGradient()`` by default, ``StoredGraph()`` or ``Truncated(window)``.
         validation: Share of the training data that is held out to measure progress.
         keep: Which distilled data to return: the last, as in the paper, or the best of 20 along
@@ -60,8 +65,11 @@ def distill(
     Returns:
         The distilled data; their claim is the figure on the test or else the validation data.
     """
-    initialization = initialization or RandomInit()
+    by_name = isinstance(initialization, str)
+    chosen = None if isinstance(initialization, str) else initialization or RandomInit()
     objective, adjoint = objective or Classification(), adjoint or BackGradient()
+    if not isinstance(objective, Objective):
+        objective = OwnObjective.of(objective)
     place, real = resolve_device(device), as_data(train)
     named = {
         "data": real.name,
@@ -70,7 +78,8 @@ def distill(
         "keep": keep,
         "device": place.type,
         "dtype": None if dtype is None else str(resolve_dtype(dtype)).removeprefix("torch."),
-        **names_of(initialization, objective, adjoint),
+        **names_of(chosen, objective, adjoint),
+        **({"initialization": initialization} if by_name else {}),
     }
     config = config_from({**named, **settings})
     if (config.processes or 1) > 1:
@@ -78,9 +87,7 @@ def distill(
             f"processes is {config.processes}, but a call in Python is one process.",
             "Leave it out, or use the command line: datadistill distill --processes 2.",
         )
-    distillation = Distillation.prepare(
-        config, real, module, initialization, objective, adjoint, place
-    )
+    distillation = Distillation.prepare(config, real, module, chosen, objective, adjoint, place)
     tested = None if test is None else as_data(test, split="test")
     if run is not None:
         return Run(distillation, RunFolder(Path(run)), tested, progress=progress).go()

@@ -21,7 +21,9 @@ from ..core.random import minibatch, stream
 from ..data import LabelledData
 from ..errors import NonFiniteError
 from ..evaluation import evaluate
+from ..pools import PoolInit, at_most, check_enough
 from .config import MACHINE, RunConfig
+from .initializations import Beginning
 from .metrics import HeldOut, LearningRates, Row
 from .processes import Processes
 from .start import start_images
@@ -42,6 +44,7 @@ class Distillation:
         data: The training data that remain.
         held_out: The validation data, if there are.
         team: The processes among which networks are divided.
+        notes: What the user should know of the initial weights.
     """
 
     config: RunConfig
@@ -50,6 +53,7 @@ class Distillation:
     data: LabelledData
     held_out: LabelledData | None
     team: Processes = field(default_factory=Processes)
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def prepare(
@@ -73,9 +77,12 @@ class Distillation:
         torch.set_num_threads(config.threads or team.threads())
         device = device or team.device(resolve_device(config.device))
         dtype = None if config.dtype is None else resolve_dtype(config.dtype)
+        beginning = Beginning.of(config, module, initialization)
+        module = beginning.module
         network = Network(module, data.example(), device=device, dtype=dtype)
         objective = objective or config.make_objective()
-        initialization = initialization or config.make_initialization()
+        initialization = beginning.initialization(network, data)
+        check_enough(initialization, config.test_networks or 1)
         adjoint = adjoint or config.make_adjoint()
         objective.check(network.outputs, data.labels, complete=True)
         held_out = None
@@ -91,7 +98,9 @@ class Distillation:
             threads=torch.get_num_threads(),
             dtype=str(network.dtype).removeprefix("torch."),
         )
-        return cls(config, distiller, module, data, held_out, team)
+        if isinstance(initialization, PoolInit):  # one that is extended later changes nothing
+            config = replace(config, pool_networks=initialization.count)
+        return cls(config, distiller, module, data, held_out, team, beginning.notes)
 
     def with_config(self, config: RunConfig) -> "Distillation":
         """The same with other settings of the schedule."""
@@ -133,17 +142,22 @@ class Distillation:
         """How good the distilled data of a state are on held-out training data, if there are."""
         if self.held_out is None:
             return None
-        networks = 1 if self.distiller.initialization.fixed else VALIDATION_NETWORKS
         reached = evaluate(
             self.distilled(state.distilled, state.outer_step),
             self.held_out,
-            networks=networks,
+            networks=self.validation_networks,
             device=str(self.distiller.network.device),
             team=self.team,
         )
         if not math.isfinite(reached.mean):  # networks that diverged have no mean squared error
             return None
         return Measured(state.outer_step, state.distilled, reached.claim())
+
+    @property
+    def validation_networks(self) -> int:
+        """How many networks are trained to measure on held-out training data."""
+        initialization = self.distiller.initialization
+        return 1 if initialization.fixed else at_most(initialization, VALIDATION_NETWORKS)
 
     def last(self, state: RunState) -> DistilledData:
         """The distilled data of the last outer step, with what they reach on held-out data."""

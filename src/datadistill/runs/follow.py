@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from types import FrameType
 
@@ -70,16 +70,17 @@ def _signals_as_wishes(team: Processes) -> Generator[None]:
             signal.signal(number, handler)
 
 
-def main() -> None:
+def main(take_part: Callable[[Processes], None] = follow) -> None:
     """A process that :mod:`.launch` has started."""
     threading.Thread(target=_end_with_process_0, daemon=True).start()
-    os._exit(_exit_code())  # there is nothing to write or to tidy up: do not keep process 0 waiting
+    # There is nothing to write or to tidy up: do not keep process 0 waiting.
+    os._exit(_exit_code(take_part))
 
 
-def _exit_code() -> int:
+def _exit_code(take_part: Callable[[Processes], None]) -> int:
     try:
         with together() as team:
-            follow(team)
+            take_part(team)
     except KeyboardInterrupt:
         return 130
     except Exception as error:  # process 0 was told

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -92,6 +93,16 @@ class Link:
     def ready(self) -> None:
         """Tells process 0 that this one is."""
         self._put(f"ready/{self.rank}")
+
+    def finish(self) -> None:
+        """Tells process 0 that this one's work is finished, and stays until all is over."""
+        self._put(f"finished/{self.rank}")
+        while not self._has("over"):
+            time.sleep(GLANCE)
+
+    def wait_until_finished(self) -> None:
+        """Waits for the work of the others, however long it takes."""
+        self._wait_for([f"finished/{rank}" for rank in range(1, self.size)], math.inf)
 
     @contextlib.contextmanager
     def left_well(self) -> Generator["Link"]:

@@ -68,13 +68,24 @@ def config_of_run(folder: RunFolder) -> RunConfig:
         ) from None
 
 
-def check_no_code(config: RunConfig, where: str) -> None:
-    """Refuses Python code that a file names: only the user's own words run code."""
-    if ":" in config.model:
-        raise ConfigError(
-            f"{where} names Python code, {config.model}, which is not run because a file says so.",
-            f"If you trust it, say so yourself: --model {config.model}",
-        )
+def check_no_code(
+    config: RunConfig, where: str, *, model: str | None = None, objective: str | None = None
+) -> None:
+    """Refuses Python code that a file names: only the user's own words run code.
+
+    Args:
+        config: Settings from a file.
+        where: Which file.
+        model: What the user names as network.
+        objective: What the user names as objective.
+    """
+    for name, said in (("model", model), ("objective", objective)):
+        code = getattr(config, name)
+        if ":" in code and code != said:
+            raise ConfigError(
+                f"{where} names Python code, {code}, which is not run because a file says so.",
+                f"If you trust it, say so yourself: --{name} {code}",
+            )
 
 
 def resume(

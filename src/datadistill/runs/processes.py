@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..core.team import Team
 from ..errors import ConfigError
-from .launch import launched
+from .launch import FOLLOW, launched
 from .link import Link
 
 VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -86,6 +86,21 @@ class Processes(Team):
         if self.link is not None:
             self.link.send(content())
 
+    def ready(self) -> None:
+        """Tells process 0 that this one is ready to begin."""
+        if self.link is not None:
+            self.link.ready()
+
+    def finish(self) -> None:
+        """Tells process 0 that this one's work is finished, and stays until all is over."""
+        if self.link is not None:
+            self.link.finish()
+
+    def wait_until_finished(self) -> None:
+        """Waits for the work of the others, however long it takes."""
+        if self.link is not None:
+            self.link.wait_until_finished()
+
     def device(self, kind: torch.device) -> torch.device:
         """Where this process computes: of several GPUs, one for each process of a machine."""
         if self.link is None or kind.type != "cuda":
@@ -102,11 +117,14 @@ class Processes(Team):
 
 
 @contextlib.contextmanager
-def together(processes: int = 1, *, debug: bool = False) -> Generator[Processes]:
+def together(
+    processes: int = 1, *, program: str = FOLLOW, debug: bool = False
+) -> Generator[Processes]:
     """The processes of a run: those that torchrun has started, or as many as are asked for.
 
     Args:
         processes: How many to start on this machine, where torchrun has not.
+        program: What processes that are started run.
         debug: Whether the messages of processes that are started are shown.
     """
     size = world_size()
@@ -115,7 +133,7 @@ def together(processes: int = 1, *, debug: bool = False) -> Generator[Processes]
             yield team
     elif processes > 1:
         _check_available()
-        with launched(processes, debug=debug) as link:
+        with launched(processes, program=program, debug=debug) as link:
             yield Processes(0, processes, 0, processes, link)
     else:
         yield Processes()

@@ -12,6 +12,7 @@ from ..artefact import DistilledData, load
 from ..data import LabelledData
 from ..errors import DataDistillError, FileError, RunError, TeamError
 from ..evaluation import evaluate
+from ..pools import PoolInit
 from ..progress import Progress, ProgressCallback, silent
 from .checkpoint import (
     Checkpoint,
@@ -137,6 +138,8 @@ class Run:
 
     def _go(self, stop: Stop) -> DistilledData:
         folder, distillation = self.folder, self.distillation
+        for note in distillation.notes:
+            self.tell(note)
         prints = fingerprint(distillation.distiller, distillation.data, distillation.held_out)
         state = self._begin(prints) if folder.is_new else self._find(prints)
         if (finished := self._finished(state)) is not None:
@@ -274,7 +277,9 @@ class Run:
             self.tell(f"Making it again: {error.what}")
             return None
         self.tell(f"It is finished. More outer steps: set iterations above {state.outer_step:,}.")
-        return replace(distilled, module=self.distillation.module)
+        chosen = self.distillation.distiller.initialization
+        pool = chosen.pool if isinstance(chosen, PoolInit) else None
+        return replace(distilled, module=self.distillation.module, pool=pool)
 
 
 @contextlib.contextmanager

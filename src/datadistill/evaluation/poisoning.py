@@ -1,0 +1,287 @@
+"""What poisoning does to held-out networks: before and after the steps, class by class."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from ..artefact import DistilledData
+from ..core.distilled import Step, Steps
+from ..core.groups import Groups
+from ..core.initialization import networks_for
+from ..core.network import Network, Weights
+from ..core.poisoning import Poisoning
+from ..core.update import GradientDescent
+from ..data import LabelledData
+from ..errors import ConfigError
+from ..pools import HeldOutInit, PoolInit
+from ..progress import Progress, ProgressCallback, silent
+from .held_out import Sample
+from .learners import Learners
+from .result import ClassScore
+from .side_by_side import DEFAULT_BYTES, SideBySide
+from .testing import TEST_BATCH
+
+PLAIN = GradientDescent()
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """Figures of networks under an attack; each has a value per network, a mean and a deviation.
+
+    Attributes:
+        success: Share of the attacked class that is called the target.
+        modified: Accuracy on the modified labels, K → T.
+        others: Accuracy on the classes that are not attacked.
+        by_class: Accuracy on the true labels of every class.
+    """
+
+    success: ClassScore
+    modified: ClassScore
+    others: ClassScore
+    by_class: tuple[ClassScore, ...]
+
+    @classmethod
+    def of(
+        cls, calls: Tensor, objective: Poisoning, class_names: list[str] | None = None
+    ) -> "Attacked":
+        """From calls (J, C, C): how many examples of class c network j calls k."""
+        k, t = objective.attacked, objective.target
+        right, examples = calls.diagonal(dim1=1, dim2=2), calls.sum(2)
+        turned = calls[:, k, t]
+        others = torch.arange(calls.shape[1]) != k
+        names = class_names or [str(c) for c in range(calls.shape[1])]
+        return cls(
+            _score(f"{names[k]} called {names[t]}", turned, examples[:, k]),
+            _score("modified labels", right[:, others].sum(1) + turned, examples.sum(1)),
+            _score("other classes", right[:, others].sum(1), examples[:, others].sum(1)),
+            tuple(
+                _score(names[c], right[:, c], examples[:, c])
+                for c in range(calls.shape[1])
+                if examples[0, c]
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What distilled data for poisoning do.
+
+    Attributes:
+        before: The networks as they were.
+        after: The same networks after the steps.
+        objective: Which class is attacked, and what it shall be called.
+        data: What the data set is called.
+        split: Which part of it was used.
+        examples: How many examples that were.
+        seed: Which held-out networks.
+    """
+
+    before: Attacked
+    after: Attacked
+    objective: Poisoning
+    data: str
+    split: str
+    examples: int
+    seed: int
+
+
+class Victims:
+    """Held-out networks that an attack meets, and the real data they are tested on.
+
+    Args:
+        network: The architecture.
+        sample: Draws the initial weights of one network per generator.
+        data: The real data to test on.
+        objective: Which class is attacked.
+        networks: How many: numbers 0 to ``networks`` − 1 of the seed.
+        seed: Which held-out networks.
+        rule: The update rule.
+        memory: Bound of bytes for the networks that are side by side.
+        progress: Called after every group of networks.
+        others: Draws networks to choose with, where the next seed does not give others.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        sample: Sample,
+        data: LabelledData,
+        objective: Poisoning,
+        *,
+        networks: int,
+        seed: int = 0,
+        rule: GradientDescent = PLAIN,
+        memory: int = DEFAULT_BYTES,
+        progress: ProgressCallback = silent,
+        others: Sample | None = None,
+    ) -> None:
+        if networks < 1:
+            raise ConfigError(f"networks is {networks}.", "Set networks to at least 1.")
+        objective.check(network.outputs, data.labels, complete=False)
+        self.network, self.data, self.objective = network, data, objective
+        self.networks, self.seed, self.rule, self.memory = networks, seed, rule, memory
+        self._sample, self._others, self.progress = sample, others or sample, progress
+        self._architecture = SideBySide(network, data.example(), memory)
+        self._drawing, self._classes = Lock(), objective.classes(network.outputs)
+
+    def others(self, data: LabelledData, networks: int) -> "Victims":
+        """Other held-out networks, of the next seed, on other data: to choose with."""
+        return Victims(
+            self.network,
+            self._others,
+            data,
+            self.objective,
+            networks=networks,
+            seed=self.seed + 1,
+            rule=self.rule,
+            memory=self.memory,
+        )
+
+    def sample(self, numbers: range) -> Weights:
+        """The initial weights of some of the networks."""
+        return self._sample(networks_for(self.seed, "held-out network", numbers))
+
+    def each(self, images: int, work: Callable[[Weights], Result]) -> list[Result]:
+        """Returns what ``work`` gives for the initial weights of each group of networks.
+
+        Args:
+            images: How many images a step has.
+            work: Trains and tests some networks.
+        """
+        architecture = self._architecture
+        done = 0
+
+        def group(numbers: range, wanted: Callable[[], None]) -> Result:
+            nonlocal done
+            with self._drawing:  # what draws the weights may not be made for several threads
+                theta0 = self.sample(numbers)
+            wanted()
+            with torch.no_grad():
+                found = work(theta0)
+            with self._drawing:
+                done += len(numbers)
+                self.progress(Progress("attacking", done, self.networks))
+            return found
+
+        return Groups.within(
+            self.memory,
+            self.networks,
+            each=architecture.bytes_in_training(images, self.rule.momentum > 0),
+            besides=architecture.bytes_in_testing(),
+            # Image files are decoded by processes of their own, for one thread.
+            threads=architecture.threads if isinstance(self.data.inputs, Tensor) else 1,
+        ).each(group)
+
+    def losses(self, weights: Weights, step: Step) -> Tensor:
+        """ℓ(x̃, θ_j) of each of J networks on a step."""
+        loss = self.objective.inner_loss
+        return self._architecture.losses(weights, step.inputs, step.labels, loss)
+
+    def after(self, theta0: Weights, steps: Steps) -> Weights:
+        """θ_T: the networks after all updates."""
+        learner = self.rule.start(theta0)
+        for step in steps:
+            learner = self.rule(self.losses, learner, step)
+        return learner.weights
+
+    def calls(self, weights: Weights) -> Tensor:
+        """(J, C, C): how many examples of class c network j calls k."""
+        networks = len(next(iter(weights.values())))
+        pairs = torch.zeros(networks, self._classes**2, dtype=torch.long)
+        together = self._architecture.test_batch(TEST_BATCH)
+        for begin in range(0, len(self.data), together):
+            batch = slice(begin, begin + together)
+            inputs, labels = self.data.batch(batch, self.network.device, self.network.dtype)
+            called = self.objective.called(self._architecture.outputs(weights, inputs))
+            pair = (labels * self._classes + called).cpu()
+            pairs.scatter_add_(1, pair, torch.ones_like(pair))
+        return pairs.view(networks, self._classes, self._classes)
+
+    def figures(self, calls: Tensor) -> Attacked:
+        """The figures of all networks."""
+        names = self.data.class_names
+        return Attacked.of(calls, self.objective, list(names) if names else None)
+
+
+def attack(steps: Steps, victims: Victims) -> Attack:
+    """Measures networks before and after all updates on poisonous steps."""
+    steps = steps.to(victims.network.device, victims.network.dtype)
+
+    def work(theta0: Weights) -> tuple[Tensor, Tensor]:
+        return victims.calls(theta0), victims.calls(victims.after(theta0, steps))
+
+    groups = victims.each(steps.inputs.shape[1], work)
+    before, after = (torch.cat(parts) for parts in zip(*groups, strict=True))
+    data = victims.data
+    return Attack(
+        victims.figures(before),
+        victims.figures(after),
+        victims.objective,
+        data.name,
+        data.split,
+        len(data),
+        victims.seed,
+    )
+
+
+def victims_of(
+    distilled: DistilledData | str | Path,
+    data: Any,
+    *,
+    networks: int | None = None,
+    module: nn.Module | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    memory: int = DEFAULT_BYTES,
+    progress: ProgressCallback = silent,
+) -> Victims:
+    """The networks that poisonous distilled data are for, held out from distillation.
+
+    Args:
+        distilled: Distilled data of the poisoning objective, or the path of an artefact.
+        data: The real data to test on.
+        networks: How many; 1 for a fixed initialization, 200 for others, or all that a pool has.
+        module: The network, where it is not built in.
+        seed: Which held-out networks.
+        device: Where to compute.
+        memory: Bound of bytes.
+        progress: Called after every group of networks.
+    """
+    learners = Learners.of(distilled, data, networks, module, None, device)
+    objective = learners.distilled.objective
+    if not isinstance(objective, Poisoning):
+        raise ConfigError(
+            f"These distilled data are for {objective.record}, not for poisoning.",
+            "Distil with --objective poisoning, or evaluate them as they are.",
+        )
+    return Victims(
+        learners.network,
+        learners.sample,
+        learners.data,
+        objective,
+        networks=learners.networks,
+        seed=seed,
+        rule=learners.distilled.rule,
+        memory=memory,
+        progress=progress,
+        others=_choosing(learners),
+    )
+
+
+def _choosing(learners: Learners) -> Sample | None:
+    """Draws from the training networks of a pool, whose held-out ones come in order."""
+    initialization = learners.distilled.initialization
+    if not isinstance(initialization, HeldOutInit):
+        return None
+    return functools.partial(PoolInit(initialization.found).sample, learners.network)
+
+
+def _score(name: str, right: Tensor, examples: Tensor) -> ClassScore:
+    return ClassScore(name, int(examples[0]), tuple((right.double() / examples).tolist()))

@@ -1,0 +1,12 @@
+"""Pools of pre-trained networks: files of many networks, and initializations that draw from them.
+
+A pool has two parts that share no network: distillation draws from ``train``, evaluation takes
+``held-out``. The format is described in ``docs/pools.md``; :mod:`datadistill.runs.pretrain` makes
+pools.
+"""
+
+from .index import PARTS, Part
+from .initialization import HeldOutInit, PoolInit, at_most, check_enough
+from .pool import Pool
+
+__all__ = ["PARTS", "HeldOutInit", "Part", "Pool", "PoolInit", "at_most", "check_enough"]

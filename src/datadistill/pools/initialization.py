@@ -1,0 +1,111 @@
+"""Random pre-trained initializations: networks drawn from a pool."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from ..core.initialization import Initialization, NetworkGenerator
+from ..core.network import Network, Weights
+from ..errors import ConfigError, PoolError
+from .pool import Pool
+
+
+@dataclass(frozen=True)
+class PoolInit:
+    """Training networks of a pool, drawn at random: what distillation sees.
+
+    Attributes:
+        pool: The pool.
+        networks: How many of its training networks to draw from: the first ones; all by default.
+    """
+
+    pool: Pool
+    networks: int | None = None
+
+    def __post_init__(self) -> None:
+        most = self.pool.count("train")
+        if not 1 <= self.count <= most:
+            raise ConfigError(
+                f"pool_networks is {self.count}, and the pool {self.pool.path} has {most} training "
+                "networks.",
+                f"Make more: datadistill pretrain … --networks {max(self.count, 200)} "
+                f"--pool {self.pool.path}",
+            )
+        if not self.pool.count("held-out"):
+            raise PoolError(
+                f"The pool {self.pool.path} has no held-out networks to measure on.",
+                f"Make some: datadistill pretrain … --held-out 100 --pool {self.pool.path}",
+            )
+
+    @property
+    def count(self) -> int:
+        """How many networks there are to draw from."""
+        return self.pool.count("train") if self.networks is None else self.networks
+
+    @property
+    def fixed(self) -> bool:
+        """Whether every network starts from the same weights."""
+        return False
+
+    def sample(self, network: Network, generators: Sequence[torch.Generator]) -> Weights:
+        """Draws one network from each generator; returns their stacked weights θ₀."""
+        drawn = [int(torch.randint(self.count, (), generator=one)) for one in generators]
+        return network.stack([self.pool.network("train", number) for number in drawn])
+
+
+@dataclass(frozen=True)
+class HeldOutInit:
+    """Held-out networks of a pool, one after the other: what evaluation sees.
+
+    Network number k is the k-th of them, so that none comes twice.
+
+    Attributes:
+        name: What the pool is called that was distilled for.
+        pool: The pool, where it is at hand.
+    """
+
+    name: str
+    pool: Pool | None = field(default=None)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether every network starts from the same weights."""
+        return False
+
+    @property
+    def found(self) -> Pool:
+        """The pool; an error where it is not at hand."""
+        if self.pool is None:
+            raise PoolError(
+                f"These distilled data are for networks of the pool {self.name}, which is not "
+                "in the file.",
+                "Name its folder: --pool DIR, or load(…).with_pool(DIR).",
+            )
+        return self.pool
+
+    def sample(self, network: Network, generators: Sequence[torch.Generator]) -> Weights:
+        """Takes one network for each generator, by its number."""
+        numbers = [one.number if isinstance(one, NetworkGenerator) else 0 for one in generators]
+        return network.stack([self.found.network("held-out", number) for number in numbers])
+
+
+def at_most(initialization: Initialization, networks: int) -> int:
+    """As many held-out networks as are wanted by default, or all that a pool has."""
+    match initialization:
+        case PoolInit(pool):
+            return min(networks, pool.count("held-out"))
+        case HeldOutInit():
+            return min(networks, initialization.found.count("held-out"))
+        case _:
+            return networks
+
+
+def check_enough(initialization: Initialization, networks: int) -> None:
+    """Refuses more held-out networks than a pool has."""
+    most = at_most(initialization, networks)
+    if networks > most:
+        raise ConfigError(
+            f"networks is {networks}, but the pool has {most} held-out networks.",
+            f"Use {most} or fewer, or make more: datadistill pretrain … --held-out {networks}",
+        )

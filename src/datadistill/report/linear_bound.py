@@ -1,0 +1,56 @@
+"""The figure of the linear case: loss after one step against the number of distilled images."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..files import replacing
+from ..runs.linear_bound import LinearBound
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ENGINE, THEORY, BOUND, GREY = "#0b5fa5", "#111111", "#999999", "#666666"
+LEAST = 1e-16  # what is drawn for nothing at all, on a logarithmic axis
+
+
+def draw_linear_bound(found: LinearBound, path: Path) -> None:
+    """Writes the figure; the format is that of the file's name, e.g. PNG or PDF."""
+    import matplotlib as mpl  # slow to import
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 8}):
+        figure = Figure(figsize=(4.6, 3.1), facecolor="white", layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots()
+        _plot(axes, found)
+        axes.set_yscale("log")
+        axes.set_xlabel("distilled images M")
+        axes.set_ylabel("(loss after one step − least loss) / least loss")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, loc="lower left")
+        with replacing(path) as temporary:
+            figure.savefig(temporary, dpi=200)
+
+
+def _plot(axes: "Axes", found: LinearBound) -> None:
+    d, last = found.dimensions, found.points[-1].images
+    below = [point for point in found.points if point.images < d]
+    m = [point.images for point in below]
+    axes.axvspan(d - 0.5, last + 0.5, color="#eef4fa", zorder=0)
+    axes.plot(m, [p.bound for p in below], ":", color=BOUND, label="spectral bound")
+    axes.plot(m, [p.theory for p in below], "-", color=THEORY, lw=1, label="best possible")
+    everywhere = [p.images for p in found.points]
+    excess = [max(p.engine, LEAST) for p in found.points]
+    worst = [max(p.worst, LEAST) for p in found.points]
+    expected, seen = "engine, expected over p(θ₀)", f"engine, worst of {found.starts:,} θ₀"
+    axes.plot(everywhere, excess, "o", color=ENGINE, ms=4.5, label=expected)
+    axes.plot(everywhere, worst, "_", color=ENGINE, ms=7, label=seen)
+    axes.axhline(found.untrained, color=BOUND, lw=0.7, ls="--")
+    axes.text(last + 0.4, found.untrained * 1.5, "no step at all", ha="right", color=GREY)
+    middle = (min(excess) * found.untrained) ** 0.5
+    exact = f"M ≥ D = {d}:\nexact from\nevery θ₀"
+    axes.text((d + last) / 2, middle, exact, ha="center", va="center", color=ENGINE)
+    axes.set_ylim(min(excess) / 20, found.untrained * 20)
+    axes.set_xlim(0.5, last + 0.5)
+    axes.set_xticks(everywhere)

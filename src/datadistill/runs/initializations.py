@@ -1,0 +1,112 @@
+"""From the names in a configuration to the initial weights that they name."""
+
+import copy
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import nn
+
+from ..core.initialization import FixedInit, Initialization, RandomInit
+from ..core.network import Network
+from ..data import LabelledData
+from ..errors import ConfigError
+from ..models.description import describe, weights_hash
+from ..models.weights import load_weights, place_weights
+from ..pools import Pool, PoolInit
+from .config import RunConfig
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """Where learners begin: the module, with weights that were loaded, and what is told of them.
+
+    Attributes:
+        module: The module; a copy, if weights were loaded into it.
+        config: The configuration.
+        given: The initialization, where it is known already.
+        source: Where the module's weights come from, if they were loaded.
+        notes: What the user should know of them.
+    """
+
+    module: nn.Module
+    config: RunConfig
+    given: Initialization | None = None
+    source: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, config: RunConfig, module: nn.Module, given: Initialization | None = None
+    ) -> "Beginning":
+        """Reads what a configuration names, unless the initialization is given."""
+        if given is not None:
+            return cls(module, config, given)
+        _check_flags(config)
+        match config.initialization:
+            case "random":
+                return cls(module, config, RandomInit(config.scheme))
+            case "fixed":
+                return cls(module, config, FixedInit(config.init_seed, config.scheme))
+            case "random-pretrained":
+                assert config.pool
+                return cls(module, config, PoolInit(Pool(config.pool), config.pool_networks))
+            case "fixed-pretrained":
+                return cls._fixed_pretrained(config, copy.deepcopy(module))
+
+    @classmethod
+    def _fixed_pretrained(cls, config: RunConfig, module: nn.Module) -> "Beginning":
+        how = {"reset_head": config.reset_head, "partial": config.partial}
+        if config.weights:
+            report = load_weights(module, config.weights, **how)
+            source = Path(config.weights).name
+        else:
+            assert config.pool
+            fixed = Pool(config.pool).fixed(config.init_seed)
+            assert fixed.weights
+            assert fixed.source
+            report = place_weights(module, fixed.weights, f"The {fixed.source},", **how)
+            source = fixed.source
+        return cls(module, config, source=source, notes=(f"{source}: {report}.",))
+
+    def initialization(self, network: Network, data: LabelledData) -> Initialization:
+        """The initialization, for a network made of the module; refuses a pool that does not fit.
+
+        Args:
+            network: The network.
+            data: The real data, whose inputs it takes.
+        """
+        if self.given is None:
+            config = self.config
+            return FixedInit(config.init_seed, config.scheme, network.weights, self.source)
+        if isinstance(self.given, PoolInit):
+            architecture = describe(network, self.module)
+            constants = weights_hash(network.constants)
+            self.given.pool.check_fits(architecture, data.input_shape, constants)
+        return self.given
+
+
+def _check_flags(config: RunConfig) -> None:
+    """Refuses settings that contradict the initialization, or that it lacks."""
+    kind = config.initialization
+    pretrained = kind.endswith("pretrained")
+    if pretrained and config.pool is None and (kind[0] == "r" or config.weights is None):
+        raise ConfigError(
+            f"A {kind} initialization needs networks that were trained before.",
+            "Set pool to a folder made by datadistill pretrain"
+            + ("." if kind[0] == "r" else ", or weights to a .safetensors or .pth file."),
+        )
+    meaningless = {
+        "pool": config.pool is not None and not pretrained,
+        "pool_networks": config.pool_networks is not None and kind != "random-pretrained",
+        "weights": config.weights is not None and kind != "fixed-pretrained",
+        "reset_head": config.reset_head and kind != "fixed-pretrained",
+        "partial": config.partial and kind != "fixed-pretrained",
+    }
+    for name, wrong in meaningless.items():
+        if wrong:
+            raise ConfigError(
+                f"{name} has no meaning for a {kind} initialization.",
+                "Leave it out, or choose a pre-trained initialization.",
+            )
+    if config.pool is not None and config.weights is not None:
+        raise ConfigError("Both pool and weights are given.", "Give one of them.")

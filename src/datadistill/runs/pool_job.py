@@ -1,0 +1,117 @@
+"""From the names on a command line to a pool, by one process or several."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from pydantic import TypeAdapter
+
+from .. import data, models
+from ..core.device import DeviceName, resolve_device
+from ..core.initialization import Scheme
+from ..errors import ConfigError
+from ..evaluation import DEFAULT_BYTES
+from ..pools import Part, Pool
+from ..progress import ProgressCallback, silent
+from . import follow
+from .pool_settings import PoolSettings, Preset
+from .pretrain import Pretraining, Tell
+from .processes import Processes
+
+FOLLOW = """
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches process 0, which ends the others
+from datadistill.runs.pool_job import main
+main()
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolJob:
+    """A pool to be made, in names that every process can find.
+
+    Attributes are the flags of ``datadistill pretrain``; those that are None are as the preset
+    says.
+    """
+
+    data: str
+    pool: Path
+    networks: int = 200
+    held_out: int = 100
+    data_dir: Path | None = None
+    size: int | None = None
+    channels: Literal[1, 3] | None = None
+    model: str = "lenet"
+    model_args: tuple[str, ...] = ()
+    preset: Preset = "quick"
+    epochs: int | None = None
+    lr: float | None = None
+    batch_size: int | None = None
+    scheme: Scheme | None = None
+    validation: float | None = None
+    seed: int = 0
+    device: DeviceName = "auto"
+    memory: int = DEFAULT_BYTES
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("threads", "memory"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"{name} is {value}.", "Set it to at least 1.")
+
+    @property
+    def wanted(self) -> dict[Part, int]:
+        """How many networks each part shall have."""
+        return {"train": self.networks, "held-out": self.held_out}
+
+    def prepare(self, team: Processes, progress: ProgressCallback = silent) -> Pretraining:
+        """Reads the data and makes the network."""
+        torch.set_num_threads(self.threads or team.threads())
+        device = team.device(resolve_device(self.device))
+        train, test = data.load(self.data, self.data_dir, size=self.size, channels=self.channels)
+        module = models.find(
+            self.model,
+            {} if ":" in self.model else models.arguments_for(train.input_shape, train.classes),
+            models.parse_arguments(self.model_args),
+        )
+        settings = PoolSettings.preset(self.preset, train.name, len(train)).changed(
+            **{n: getattr(self, n) for n in ("epochs", "lr", "batch_size", "scheme", "validation")},
+            seed=self.seed,
+        )
+        made = Pretraining.prepare(
+            self.pool,
+            train,
+            module,
+            settings,
+            test=test,
+            device=device,
+            memory=self.memory,
+            progress=progress,
+        )
+        made.job = {"job": json.loads(_ADAPTER.dump_json(self))}
+        return made
+
+    def make(self, team: Processes, progress: ProgressCallback, tell: Tell | None) -> Pool:
+        """Makes or extends the pool, as the process that leads."""
+        return self.prepare(team, progress).lead(self.wanted, team, tell)
+
+
+_ADAPTER = TypeAdapter(PoolJob)
+
+
+def take_part(team: Processes) -> None:
+    """Trains a part of the networks that process 0 has found missing, if it begins at all."""
+    assert team.link is not None
+    content = team.link.receive()
+    if content is None:
+        return
+    told: dict[str, Any] = json.loads(content)
+    _ADAPTER.validate_python(told["job"]).prepare(team).follow(content, team)
+
+
+def main() -> None:
+    """A process that :mod:`.launch` has started."""
+    follow.main(take_part)
