@@ -62,6 +62,11 @@ class Poisoning(Classification):
                 "classes apart.",
                 f"Set attacked and target from 0 to {classes - 1}.",
             )
+        if complete:
+            self.check_attacked(labels)
+
+    def check_attacked(self, labels: Tensor) -> None:
+        """Refuses real data without an example of the attacked class."""
         if not (labels == self.attacked).any():
             raise DataError(
                 f"The data hold no example of the attacked class {self.attacked}.",
