@@ -62,8 +62,6 @@ class Poisoning(Classification):
                 "classes apart.",
                 f"Set attacked and target from 0 to {classes - 1}.",
             )
-        if complete:
-            self.check_attacked(labels)
 
     def check_attacked(self, labels: Tensor) -> None:
         """Refuses real data without an example of the attacked class."""
