@@ -74,6 +74,8 @@ def test_the_best_and_the_last_are_both_kept_and_the_choice_is_recorded(
 
 def test_the_test_data_are_used_once_and_only_at_the_end(tmp_path: Path) -> None:
     happened: list[str] = []
+    # More networks are tested in groups, one after the other.
+    settings: dict[str, Any] = {**SETTINGS, "test_networks": 1}
 
     class Watched(dd.LabelledData):
         def batch(self, *arguments: Any, **named: Any) -> Any:
@@ -86,7 +88,7 @@ def test_the_test_data_are_used_once_and_only_at_the_end(tmp_path: Path) -> None
         run=tmp_path,
         test=Watched(*TEST, split="test"),
         progress=lambda told: happened.append(told.stage),
-        **{**SETTINGS, "test_networks": 1},  # more are tested in groups, one after the other
+        **settings,
     )
     assert happened.count("distilling") == 12
     first = happened.index("test data")
