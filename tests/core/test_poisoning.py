@@ -42,5 +42,12 @@ def test_classes_that_make_no_sense_are_refused(attacked: int, target: int) -> N
 def test_classes_that_do_not_exist_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"no class 4.*\n.*0 to 3"):
         Poisoning(0, 4).check(FOUR, LABELS, complete=True)
+    with pytest.raises(DataError, match="2"):
+        Poisoning(2, 3).check(FOUR, torch.tensor([0, 1, 3]), complete=True)
+
+
+def test_a_few_examples_need_not_hold_the_attacked_class() -> None:
+    few = torch.tensor([0, 1, 3])
+    Poisoning(2, 3).check(FOUR, few, complete=False)
     with pytest.raises(DataError, match="attacked class 2"):
-        Poisoning(2, 3).check(FOUR, torch.tensor([0, 1, 3]), complete=False)
+        Poisoning(2, 3).check_attacked(few)

@@ -21,7 +21,7 @@ from datadistill.core.network import Network, Weights
 from datadistill.core.objective import Classification
 from datadistill.core.random import minibatch
 from datadistill.data import LabelledData
-from datadistill.errors import ConfigError
+from datadistill.errors import ConfigError, DataError
 from datadistill.evaluation import train_on_all
 from datadistill.evaluation.defence import Defence, Honest, defend, defended
 from datadistill.evaluation.poisoning import Attacked, Victims, attack
@@ -160,6 +160,14 @@ def test_defences_weaken_the_attack_at_the_cost_they_name() -> None:
         assert check.figures.success.mean <= none.figures.success.mean
         if check.stopped == 1:
             assert check.figures == plain.before
+
+
+def test_victims_need_examples_of_the_attacked_class() -> None:
+    at = scene()
+    without = at.test.part((at.test.labels != POISON.attacked).nonzero()[:, 0], "test")
+    sample = functools.partial(Trained(at.pool, 1).sample, at.network)
+    with pytest.raises(DataError, match="no example of the attacked class 3"):
+        Victims(at.network, sample, without, POISON, networks=1)
 
 
 def test_defences_that_cannot_be_measured_are_refused() -> None:

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 import datadistill as dd
 from datadistill.core.initialization import networks_for
-from datadistill.core.network import Network
+from datadistill.core.network import Network, Weights
 from datadistill.core.random import stream
 from datadistill.errors import PoolError
 from datadistill.pools import HeldOutInit
@@ -232,3 +232,18 @@ def test_a_pool_without_held_out_networks_is_refused_for_distillation(tmp_path: 
     with pytest.raises(PoolError, match="no held-out networks") as caught:
         dd.PoolInit(pool)
     assert "--held-out 100" in caught.value.remedy
+
+
+def test_noise_is_a_share_of_each_tensors_deviation(original: dd.Pool, network: Network) -> None:
+    def drawn(noise: float) -> Weights:
+        generators = networks_for(0, "network", range(50))
+        return dd.PoolInit(original, noise=noise).sample(network, generators)
+
+    plain, noisy = drawn(0), drawn(0.5)
+    for name, w in plain.items():
+        added = (noisy[name] - w).flatten(1) / w.flatten(1).std(1, correction=0)[:, None]
+        assert float(added.std()) == pytest.approx(0.5, rel=0.15)
+        assert abs(float(added.mean())) < 0.1
+        torch.testing.assert_close(drawn(0.5)[name], noisy[name], rtol=0, atol=0)
+    with pytest.raises(dd.DataDistillError, match="pool_noise is -1"):
+        dd.PoolInit(original, noise=-1)

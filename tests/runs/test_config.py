@@ -28,6 +28,7 @@ OTHER: dict[str, Any] = {
     "init_seed": 5,
     "pool": Path("pools/mine"),
     "pool_networks": 50,
+    "pool_noise": 0.25,
     "weights": Path("net.pth"),
     "reset_head": True,
     "partial": True,
@@ -164,6 +165,8 @@ def test_the_first_set_of_recipes_is_there_with_the_papers_settings() -> None:
         "cifar10-random-100",
     } <= set(recipe_names())
     for name in recipe_names():
+        if name.endswith("poisoning"):
+            continue
         data, kind, images = (*name.split("-"), "10")[:3]
         config = read_recipe(name, "paper").config
         assert (config.data, config.initialization) == (data, kind)
@@ -175,6 +178,18 @@ def test_the_first_set_of_recipes_is_there_with_the_papers_settings() -> None:
             assert (config.epochs, config.outer_lr, config.betas) == (3, 0.01, (0.5, 0.999))
             training = {"mnist": 54_000, "cifar10": 45_000}[data]
             assert config.iterations == -(-400 * training // 1024)  # 400 passes
+
+
+@pytest.mark.parametrize("name", ["mnist-poisoning", "cifar10-poisoning"])
+def test_poisoning_is_one_step_of_100_images_on_networks_of_a_pool(name: str) -> None:
+    for preset in ("fast", "paper"):
+        config = read_recipe(name, preset).config
+        assert (config.steps, config.epochs, config.images_per_class) == (1, 1, 10)
+        assert config.make_objective() == dd.Poisoning(0, 1)
+        assert config.initialization == "random-pretrained"
+        assert config.pool == Path(f"pools/{config.data}-{config.model}")
+    paper = read_recipe(name, "paper").config
+    assert (paper.outer_lr, paper.batch_size, paper.pool_noise) == (0.02, 1024, 0)
 
 
 def test_flags_go_before_a_recipe_wherever_it_stands() -> None:

@@ -13,7 +13,7 @@ from datadistill.core.network import Weights
 from datadistill.data import LabelledData
 from datadistill.evaluation.poisoning import attack, victims_of
 from datadistill.models.description import weights_hash
-from datadistill.progress import Progress
+from datadistill.progress import Progress, ProgressCallback, silent
 from datadistill.runs.poisoning_table import PoisoningCounts, poisoning_table
 
 COUNTS = PoisoningCounts(sets=2, drawn=3, kept=2, choosing=2, examples=64)
@@ -84,7 +84,7 @@ def test_an_interrupted_table_goes_on_with_what_it_has(
     results = tmp_path / "results.json"
     victims = victims_of(distilled, test)
 
-    def table(progress: Any = lambda _: None) -> Any:
+    def table(progress: ProgressCallback = silent) -> Any:
         return poisoning_table(
             distilled.steps, train, victims, counts=COUNTS, results=results, progress=progress
         )

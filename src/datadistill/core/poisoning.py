@@ -62,6 +62,9 @@ class Poisoning(Classification):
                 "classes apart.",
                 f"Set attacked and target from 0 to {classes - 1}.",
             )
+
+    def check_attacked(self, labels: Tensor) -> None:
+        """Refuses real data without an example of the attacked class."""
         if not (labels == self.attacked).any():
             raise DataError(
                 f"The data hold no example of the attacked class {self.attacked}.",

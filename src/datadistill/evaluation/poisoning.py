@@ -125,6 +125,7 @@ class Victims:
         if networks < 1:
             raise ConfigError(f"networks is {networks}.", "Set networks to at least 1.")
         objective.check(network.outputs, data.labels, complete=False)
+        objective.check_attacked(data.labels)
         self.network, self.data, self.objective = network, data, objective
         self.networks, self.seed, self.rule, self.memory = networks, seed, rule, memory
         self._sample, self._others, self.progress = sample, others or sample, progress

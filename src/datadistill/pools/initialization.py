@@ -1,5 +1,6 @@
 """Random pre-trained initializations: networks drawn from a pool."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -18,12 +19,18 @@ class PoolInit:
     Attributes:
         pool: The pool.
         networks: How many of its training networks to draw from: the first ones; all by default.
+        noise: Deviation of the noise on each drawn weight, as a share of the deviation of its
+            tensor. Data distilled for a small pool know its networks too well; noise stands in
+            for a larger one.
     """
 
     pool: Pool
     networks: int | None = None
+    noise: float = 0.0
 
     def __post_init__(self) -> None:
+        if not 0 <= self.noise < math.inf:
+            raise ConfigError(f"pool_noise is {self.noise}.", "Set it to 0 or more, e.g. 0.2.")
         most = self.pool.count("train")
         if not 1 <= self.count <= most:
             raise ConfigError(
@@ -50,8 +57,19 @@ class PoolInit:
 
     def sample(self, network: Network, generators: Sequence[torch.Generator]) -> Weights:
         """Draws one network from each generator; returns their stacked weights θ₀."""
-        drawn = [int(torch.randint(self.count, (), generator=one)) for one in generators]
-        return network.stack([self.pool.network("train", number) for number in drawn])
+        return network.stack([self._drawn(one) for one in generators])
+
+    def _drawn(self, random: torch.Generator) -> Weights:
+        """θ + σ·ε of one network, ε from N(0, 1)."""
+        number = int(torch.randint(self.count, (), generator=random))
+        weights = self.pool.network("train", number)
+        if not self.noise:
+            return weights
+        noisy: Weights = {}
+        for name, w in weights.items():
+            epsilon = torch.randn(w.shape, generator=random).to(w)
+            noisy[name] = w + self.noise * w.std(correction=0) * epsilon
+        return noisy
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,8 @@ class RunConfig(DistillerConfig):
     """Folder of pre-trained networks: made by datadistill pretrain."""
     pool_networks: int | None = None
     """How many of the pool's training networks to draw from: the first ones; all by default."""
+    pool_noise: float = 0.0
+    """Noise on the weights that are drawn, in deviations: stands in for a larger pool."""
     weights: Path | None = None
     """File of one pre-trained network: .safetensors, .pth or .pt."""
     reset_head: bool = False
@@ -266,7 +268,7 @@ def names_of(
             names |= {"initialization": kind, "init_seed": seed, "scheme": scheme}
         case PoolInit(pool):
             names |= {"initialization": "random-pretrained", "pool": str(pool.path.absolute())}
-            names |= {"pool_networks": initialization.count}
+            names |= {"pool_networks": initialization.count, "pool_noise": initialization.noise}
         case RandomInit(scheme):
             names |= {"initialization": "random", "scheme": scheme}
         case _:

@@ -49,7 +49,8 @@ class Beginning:
                 return cls(module, config, FixedInit(config.init_seed, config.scheme))
             case "random-pretrained":
                 assert config.pool
-                return cls(module, config, PoolInit(Pool(config.pool), config.pool_networks))
+                pool = PoolInit(Pool(config.pool), config.pool_networks, config.pool_noise)
+                return cls(module, config, pool)
             case "fixed-pretrained":
                 return cls._fixed_pretrained(config, copy.deepcopy(module))
 
@@ -98,6 +99,7 @@ def _check_flags(config: RunConfig) -> None:
     meaningless = {
         "pool": config.pool is not None and not pretrained,
         "pool_networks": config.pool_networks is not None and kind != "random-pretrained",
+        "pool_noise": bool(config.pool_noise) and kind != "random-pretrained",
         "weights": config.weights is not None and kind != "fixed-pretrained",
         "reset_head": config.reset_head and kind != "fixed-pretrained",
         "partial": config.partial and kind != "fixed-pretrained",

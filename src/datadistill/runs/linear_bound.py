@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..core.adjoint import StoredGraph
 from ..core.distilled import Step
 from ..core.distiller import Distiller, DistillerConfig
 from ..core.initialization import RandomInit, networks_for
@@ -184,7 +185,9 @@ def distil(
         decay_every=max(1, iterations // HALVINGS),
         seed=seed,
     )
-    distiller = Distiller(problem.network, RandomInit(), Regression(), config)
+    # The graph of one update is small: there is no need to build it twice.
+    adjoint = StoredGraph()
+    distiller = Distiller(problem.network, RandomInit(), Regression(), config, adjoint)
     state, batch = distiller.init(problem.d.shape[1:], problem.t), (problem.d, problem.t[:, None])
     for _ in range(iterations):
         state, metrics = distiller.step(state, batch)
