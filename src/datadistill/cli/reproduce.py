@@ -19,7 +19,7 @@ class Reproduce(Common):
     """Make a result of the paper again: its figures as JSON, and its picture.
 
     linear: one gradient step of linear regression reaches the global minimum from every start if
-    and only if there are as many distilled images as dimensions (section 3.3). Two minutes.
+    and only if there are as many distilled images as dimensions (section 3.3). About a minute.
     """
 
     result: tyro.conf.Positional[Literal["linear"]]
