@@ -41,6 +41,12 @@ def test_a_truncated_file_is_refused(artefact: Path, tmp_path: Path, share: floa
     refused(tmp_path / "cut.safetensors", cut, "cut short|promises")
 
 
+def test_the_start_of_an_artefact_is_not_taken_for_a_pickle(tmp_path: Path) -> None:
+    start = (0x0780).to_bytes(8, "little")  # the length of a header, whose bytes are a pickle's
+    refused(tmp_path / "cut.safetensors", start[:3], "cut short")
+    refused(tmp_path / "small.safetensors", pickle.dumps(1), "is a pickle")
+
+
 def test_every_kind_of_flipped_bit_is_found(artefact: Path, tmp_path: Path) -> None:
     whole = bytearray(artefact.read_bytes())
     header = int.from_bytes(whole[:8], "little")

@@ -103,7 +103,8 @@ def _read(path: Path) -> bytes:
         ) from error
     # Zip files are what torch.save writes; 0x80 and a small number open a bare pickle.
     pickled = raw[:4] == b"PK\x03\x04" or (raw[:1] == b"\x80" and raw[1:2] in PICKLE_PROTOCOLS)
-    if pickled and raw[8:9] != b"{":
+    # Of a few bytes it could be the start of an artefact, but a pickle ends with a full stop.
+    if pickled and raw[8:9] != b"{" and (len(raw) >= 10 or raw[-1:] == b"."):
         raise ArtefactError(
             f"{path} is a pickle, which could run any code when read.",
             "datadistill reads safetensors artefacts only; it did not open this file.",
