@@ -9,24 +9,28 @@ stopped when the ratio is known to be large enough, and the ratio is then a lowe
 """
 
 import argparse
+import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from benchmarks.processes import sharing
 from benchmarks.reference import ReferenceRun, paper_settings
 from benchmarks.results import RESULTS, Results, machine
 from benchmarks.timing import THREADS
 from datadistill.core.distilled import Steps
 from datadistill.core.random import stream
 from datadistill.evaluation import evaluate
+from datadistill.runs.config import RunConfig
 from datadistill.runs.distillation import Distillation
+from datadistill.runs.division import divided
 from datadistill.runs.named import Experiment
-from datadistill.runs.recipes import read_recipe
+from datadistill.runs.recipes import Preset, read_recipe
 
 NAME = "time_to_accuracy"
 FIRST, GROWTH = 20, 1.05  # measured after outer step 20, and then after every 5 % more
@@ -85,6 +89,11 @@ class Reached:
 Advance = Callable[[], tuple[int, Steps]]
 """Makes one outer step; returns how many are done, and the distilled data."""
 
+Side = Callable[
+    [Case, int, Path | None], contextlib.AbstractContextManager[tuple[Distillation, Advance]]
+]
+"""Of a case, a seed and the folder of the data: what is distilled, and how a step is made."""
+
 
 def measure(*, quick: bool = False, data_dir: Path | None = None) -> dict[str, Any]:
     """All cases; a quick run has one seed and lower targets."""
@@ -109,28 +118,27 @@ def pair(name: str, case: Case, seed: int, data_dir: Path | None) -> dict[str, A
     }
 
 
-def run(
-    side: Callable[[Distillation], Advance],
-    case: Case,
-    seed: int,
-    data_dir: Path | None,
-    limit: float,
-) -> Reached:
-    """Makes outer steps until the target, or until a time is over."""
-    distillation = prepare(case.recipe, seed, data_dir, paper=side is reference)
+def run(side: Side, case: Case, seed: int, data_dir: Path | None, limit: float) -> Reached:
+    """Makes outer steps until the target, or until a time is over.
+
+    All that comes before the first outer step counts too: reading the data, the images that
+    distillation starts from, the measurement that divides the work, starting processes.
+    """
+    torch.set_num_threads(THREADS)
     begin = time.perf_counter()
-    advance, due = side(distillation), cadence()
-    seconds = time.perf_counter() - begin  # the images that distillation starts from count too
-    look, accuracy, done = next(due), None, 0
-    while seconds < limit and done < distillation.config.iterations:
-        begin = time.perf_counter()
-        done, steps = advance()
-        seconds += time.perf_counter() - begin
-        if done == look:
-            look, accuracy = next(due), accuracy_of(distillation, steps, case.networks)
-            if accuracy >= case.target:
-                return Reached(seconds, done, accuracy, True)
-    return Reached(seconds, done, accuracy, False)
+    with side(case, seed, data_dir) as (distillation, advance):
+        seconds = time.perf_counter() - begin
+        due, accuracy, done = cadence(), None, 0
+        look = next(due)
+        while seconds < limit and done < distillation.config.iterations:
+            begin = time.perf_counter()
+            done, steps = advance()
+            seconds += time.perf_counter() - begin
+            if done == look:
+                look, accuracy = next(due), accuracy_of(distillation, steps, case.networks)
+                if accuracy >= case.target:
+                    return Reached(seconds, done, accuracy, True)
+        return Reached(seconds, done, accuracy, False)
 
 
 def cadence() -> Iterator[int]:
@@ -141,37 +149,43 @@ def cadence() -> Iterator[int]:
         step = max(step + 1, math.ceil(GROWTH * step))
 
 
-def prepare(recipe: str, seed: int, data_dir: Path | None, *, paper: bool) -> Distillation:
-    """A recipe with another seed; with the paper's minibatch and networks for the reference."""
-    torch.set_num_threads(THREADS)
-    read = read_recipe(recipe, "paper" if paper else "fast").config
-    config = replace(read, seed=seed, init_seed=seed, data_dir=data_dir, device="cpu")
-    return Experiment.named_by(paper_settings(config) if paper else config).distillation
+def settings(case: Case, seed: int, data_dir: Path | None, preset: Preset) -> RunConfig:
+    """The recipe with another seed."""
+    read = read_recipe(case.recipe, preset).config
+    return replace(read, seed=seed, init_seed=seed, data_dir=data_dir, device="cpu")
 
 
-def ours(distillation: Distillation) -> Advance:
-    """Outer steps as a run makes them, without its own measurements."""
-    never = replace(distillation.config, validate_every=distillation.config.iterations)
-    quiet = distillation.with_config(never)
-    state = quiet.start()
+@contextlib.contextmanager
+def ours(case: Case, seed: int, data_dir: Path | None) -> Generator[tuple[Distillation, Advance]]:
+    """Outer steps as a run makes them, divided as it divides them, without its measurements."""
+    config, _ = divided(settings(case, seed, data_dir, "fast"))
+    quiet = replace(config, validate_every=config.iterations)
+    torch.set_num_threads(config.threads or THREADS)
+    with sharing(quiet, config.processes or 1) as (_, shared):
+        state = shared.start()
 
-    def advance() -> tuple[int, Steps]:
-        nonlocal state
-        state, _ = quiet.advance(state)
-        return state.outer_step, state.distiller.distilled
+        def advance() -> tuple[int, Steps]:
+            nonlocal state
+            state, _ = shared.advance(state)
+            return state.outer_step, state.distiller.distilled
 
-    return advance
+        yield shared, advance
 
 
-def reference(distillation: Distillation) -> Advance:
-    """Outer steps of the reference."""
+@contextlib.contextmanager
+def reference(
+    case: Case, seed: int, data_dir: Path | None
+) -> Generator[tuple[Distillation, Advance]]:
+    """Outer steps of the reference, with the paper's minibatch and networks."""
+    config = paper_settings(settings(case, seed, data_dir, "paper"))
+    distillation = Experiment.named_by(config).distillation
     whole = ReferenceRun(distillation)
 
     def advance() -> tuple[int, Steps]:
         whole.step()
         return whole.outer_step, whole.distilled
 
-    return advance
+    yield distillation, advance
 
 
 def accuracy_of(distillation: Distillation, steps: Steps, networks: int) -> float:

@@ -1,12 +1,9 @@
 """Time to accuracy: both sides are measured at the same outer steps until target or limit."""
 
-from collections.abc import Callable
-
 import pytest
-from benchmarks.time_to_accuracy import Advance, Case, ours, prepare, reference, run
+from benchmarks.time_to_accuracy import Case, Side, ours, reference, run
 
 from benchmarks import time_to_accuracy
-from datadistill.runs.distillation import Distillation
 from datadistill.runs.recipes import read_recipe
 
 CASE = Case("digits-fixed", target=0.0, at_least=1, cap=1, networks=1)
@@ -14,7 +11,7 @@ CASE = Case("digits-fixed", target=0.0, at_least=1, cap=1, networks=1)
 
 @pytest.mark.parametrize("side", [ours, reference])
 def test_a_side_runs_until_the_first_measurement_that_reaches_the_target(
-    side: Callable[[Distillation], Advance], monkeypatch: pytest.MonkeyPatch
+    side: Side, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(time_to_accuracy, "FIRST", 2)
     found = run(side, CASE, seed=0, data_dir=None, limit=1e9)
@@ -31,9 +28,10 @@ def test_a_side_stops_at_its_limit_without_the_target() -> None:
 
 
 def test_both_sides_hold_out_the_same_data_and_only_the_reference_follows_the_paper() -> None:
-    mine, theirs = (prepare(CASE.recipe, 3, None, paper=paper) for paper in (False, True))
-    assert mine.held_out is not None
-    assert theirs.held_out is not None
-    assert mine.held_out.labels.equal(theirs.held_out.labels)
-    assert mine.config.batch_size == read_recipe(CASE.recipe).config.batch_size
-    assert theirs.config.batch_size == 1024
+    with ours(CASE, 3, None) as (mine, _), reference(CASE, 3, None) as (theirs, _):
+        assert mine.held_out is not None
+        assert theirs.held_out is not None
+        assert mine.held_out.labels.equal(theirs.held_out.labels)
+        assert mine.config.batch_size == read_recipe(CASE.recipe).config.batch_size
+        assert theirs.config.batch_size == 1024
+        assert mine.config.init_seed == theirs.config.init_seed == 3

@@ -14,8 +14,9 @@ from datadistill.core.adjoint import (
     segments_of,
 )
 from datadistill.core.distilled import Position, Step, Steps
+from datadistill.core.engine import Engine
 from datadistill.core.random import stream
-from datadistill.core.update import Learner, Update, update_of
+from datadistill.core.update import Gradient, Learner, Update, update_of
 from datadistill.errors import ConfigError
 from tests.helpers import (
     NETWORKS,
@@ -162,6 +163,51 @@ def test_weights_beyond_the_bound_are_kept_in_segments_with_the_same_gradient(
     assert updates / 2 < many - few < updates  # all but the last segment a second time
     for name, gradient in leaves(segmented).items():
         assert torch.equal(gradient, leaves(all_kept)[name])
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.8])
+@pytest.mark.parametrize("network", [name for name in NETWORKS if name != "shared weights"])
+def test_small_graphs_are_kept_and_change_no_bit_of_the_gradient(
+    network: str, momentum: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = problem(network, steps=3, epochs=2, networks=2, momentum=momentum)
+    update = update_of(Engine(case.network), case.objective.inner_loss, case.rule)
+    assert update.weighable
+    recorded: list[int] = []
+
+    class Counted(Update):
+        def record(self, learner: Learner, step: Step) -> Gradient:
+            recorded.append(1)
+            return super().record(learner, step)
+
+        def __call__(self, learner: Learner, step: Step) -> Learner:
+            recorded.append(2)
+            return super().__call__(learner, step)
+
+    counted = Counted(update.rule, update.loss, weighable=True)
+
+    def differentiate(adjoint: Adjoint) -> Steps:
+        recorded.clear()
+        start = case.rule.start(case.theta0)
+        return adjoint(counted, start, case.steps, case.outer_loss, stream(0, "window", 0))[1]
+
+    kept = differentiate(BackGradient())
+    assert recorded == 6 * [1]  # each update once
+    windowed = differentiate(Truncated(4, random=False))
+    assert recorded == 2 * [2] + 4 * [1]
+    _, size = update.weigh(case.rule.start(case.theta0), case.steps[Position(0, 0)])
+    assert size > sum(w.nbytes for w in case.theta0.values())  # the gradient itself, and more
+    monkeypatch.setattr("datadistill.core.adjoint.GRAPH_BYTES", 6 * size - 1)
+    rebuilt = differentiate(BackGradient())
+    assert sorted(recorded) == 7 * [1] + 6 * [2]  # one to weigh it
+    assert recorded[1:] == 6 * [2] + 6 * [1]
+    for name, gradient in leaves(rebuilt).items():
+        assert torch.equal(gradient, leaves(kept)[name])
+        _, alone = case.differentiate(StoredGraph())
+        assert relative_error(gradient, leaves(alone)[name]) < 1e-12
+    _, alone = case.differentiate(Truncated(4, random=False))
+    for name, gradient in leaves(windowed).items():
+        assert relative_error(gradient, leaves(alone)[name]) < 1e-12
 
 
 def test_segments_are_as_few_as_keep_within_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,15 +9,17 @@ import torch
 from torch import Tensor
 
 from ..errors import ConfigError
-from .distilled import Position, Steps
+from .distilled import Position, Step, Steps
 from .network import Weights
-from .update import Learner, Update, gradients, leaf
+from .update import Gradient, Learner, Update, gradients, leaf
 
 OuterLoss = Callable[[Weights], Tensor]
 """θ_T → the losses (J,) of J networks on real data."""
 
 KEPT_BYTES = 384 * 2**20
 """What the weights kept in a forward sweep may take before it is divided into segments."""
+GRAPH_BYTES = 16 * 2**20
+"""What the graphs of all updates may take, for a few networks, to be kept in their place."""
 
 
 class Adjoint(Protocol):
@@ -141,21 +143,22 @@ def _sweep(
 ) -> tuple[Tensor, Steps]:
     """Makes the updates of ``schedule`` and pulls back through the last ``window`` of them."""
     before, inside = schedule[: len(schedule) - window], schedule[len(schedule) - window :]
-    parts = _divide(inside, segments or segments_of(window, learner))
-    starts, trail = _Trail(learner, len(parts)), _Trail(learner, len(parts[0]))
+    with torch.no_grad():
+        for position in before:
+            learner = update(learner, steps[position])
+    trail: _Trail | None = None if segments else _graphs(update, learner, steps, inside)
+    parts = _divide(inside, 1 if trail else segments or segments_of(window, learner))
+    trail = trail or _Weights(update, learner, len(parts[0]))
+    starts = _Kept(learner, len(parts))
 
-    @torch.no_grad()
-    def forward(learner: Learner, positions: list[Position], trail: _Trail | None) -> Learner:
+    def forward(learner: Learner, positions: list[Position]) -> Learner:
         for t, position in enumerate(positions):
-            if trail is not None:
-                trail.keep(t, learner)
-            learner = update(learner, steps[position])  # θ_{t+1} = θ_t − η̃_t ∇ℓ(x̃_t, θ_t)
+            learner = trail.make(t, learner, steps[position])  # θ_{t+1} = θ_t − η̃_t ∇ℓ(x̃_t, θ_t)
         return learner
 
-    learner = forward(learner, before, None)
     for n, part in enumerate(parts):
         starts.keep(n, learner)
-        learner = forward(learner, part, trail)
+        learner = forward(learner, part)
 
     losses, v = _outer_gradient(outer_loss, learner)  # v = ∂L/∂θ_T
     total = Steps(
@@ -165,16 +168,70 @@ def _sweep(
     )
     for n, part in reversed(list(enumerate(parts))):
         if part is not parts[-1]:  # whose weights are there still
-            forward(starts[n], part, trail)
+            forward(starts[n], part)
         for t, position in reversed(list(enumerate(part))):
-            v, gradient = update.pull_back(trail[t], steps[position], v)
+            v, gradient = update.pull_back(trail.recorded(t, steps[position]), v)
             total.inputs[position.step] += gradient.inputs
             total.labels[position.step] += gradient.labels
             total.learning_rates[position.epoch, position.step] += gradient.learning_rate
     return losses, total
 
 
-class _Trail:
+class _Trail(Protocol):
+    """What a forward sweep keeps of each update for the way back."""
+
+    def make(self, t: int, learner: Learner, step: Step) -> Learner:
+        """Makes update t."""
+        ...
+
+    def recorded(self, t: int, step: Step) -> Gradient:
+        """The gradient of update t, to be pulled back through once; the last one first."""
+        ...
+
+
+class _Weights(_Trail):
+    """Keeps θ_t, and builds the graph of an update again."""
+
+    def __init__(self, update: Update, learner: Learner, length: int) -> None:
+        self._update, self._kept = update, _Kept(learner, length)
+
+    def make(self, t: int, learner: Learner, step: Step) -> Learner:
+        self._kept.keep(t, learner)
+        with torch.no_grad():
+            return self._update(learner, step)
+
+    def recorded(self, t: int, step: Step) -> Gradient:
+        return self._update.record(self._kept[t], step)
+
+
+class _Graphs(_Trail):
+    """Keeps the graphs: each update's gradient is computed once, not twice."""
+
+    def __init__(self, update: Update, first: Gradient) -> None:
+        self._update, self._first = update, [first]
+        self._graphs: list[Gradient] = []
+
+    def make(self, t: int, learner: Learner, step: Step) -> Learner:
+        made = self._first.pop() if self._first else self._update.record(learner, step)
+        self._graphs.append(made)
+        return self._update.after(made)
+
+    def recorded(self, t: int, step: Step) -> Gradient:
+        return self._graphs.pop()
+
+
+def _graphs(
+    update: Update, learner: Learner, steps: Steps, positions: list[Position]
+) -> _Graphs | None:
+    """A trail of graphs, where those of all updates take little memory."""
+    at_least = sum(own.nbytes for own in learner.weights.values())
+    if not update.weighable or len(positions) * at_least > GRAPH_BYTES:
+        return None
+    first, size = update.weigh(learner, steps[positions[0]])
+    return _Graphs(update, first) if len(positions) * size <= GRAPH_BYTES else None
+
+
+class _Kept:
     """Learners along the way, in one block per tensor: many small ones fragment the memory."""
 
     def __init__(self, learner: Learner, length: int) -> None:

@@ -1,5 +1,6 @@
 """Update rules: how a learner changes its weights on one step of distilled data."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -36,6 +37,22 @@ StepLoss = Callable[[Weights, Step], Tensor]
 """ℓ(x̃, θ): the losses (J,) of J networks on one step."""
 
 
+class Gradient(NamedTuple):
+    """g = ∇ℓ(x̃_t, θ_t) with its graph: what an update is made with, and pulled back through.
+
+    Attributes:
+        learner: θ_t, and the velocity before the update.
+        weights: θ_t as leaves of the graph.
+        step: x̃_t as a leaf of it, and η̃_t.
+        values: g, in the order of the weights.
+    """
+
+    learner: Learner
+    weights: Weights
+    step: Step
+    values: list[Tensor]
+
+
 @dataclass(frozen=True)
 class GradientDescent:
     """θ_{t+1} = θ_t − η̃_t ∇ℓ(x̃_t, θ_t), with heavy-ball momentum if asked for.
@@ -57,45 +74,45 @@ class GradientDescent:
 
     def __call__(self, loss: StepLoss, learner: Learner, step: Step) -> Learner:
         """Makes one update."""
-        direction = gradient(lambda weights: loss(weights, step).sum(), learner.weights)
-        if self.momentum:
-            direction = {n: self.momentum * learner.velocity[n] + g for n, g in direction.items()}
-        weights = {
-            name: w - _rate(step.learning_rate, w) * direction[name]
-            for name, w in learner.weights.items()
-        }
-        return Learner(weights, direction if self.momentum else {})
+        found = gradient(lambda weights: loss(weights, step).sum(), learner.weights)
+        return self._moved(learner, step, found)
 
-    def pull_back(
-        self, loss: StepLoss, learner: Learner, step: Step, v: list[Tensor]
-    ) -> tuple[list[Tensor], Step]:
+    def record(self, loss: StepLoss, learner: Learner, step: Step) -> Gradient:
+        """The gradient of one update, to be pulled back through."""
+        weights = {name: leaf(w) for name, w in learner.weights.items()}
+        step = Step(leaf(step.inputs), leaf(step.labels), step.learning_rate)
+        with torch.enable_grad():
+            found = gradient(lambda weights: loss(weights, step).sum(), weights)
+        return Gradient(learner, weights, step, [*found.values()])
+
+    def after(self, g: Gradient) -> Learner:
+        """The learner after a recorded update."""
+        found = {name: one.detach() for name, one in zip(g.weights, g.values, strict=True)}
+        return self._moved(g.learner, g.step, found)
+
+    def pull_back(self, g: Gradient, v: list[Tensor]) -> tuple[list[Tensor], Step]:
         """The vector-Jacobian product of one update.
 
         With g = ∇ℓ(x̃_t, θ_t), the update θ_{t+1} = θ_t − η̃_t g turns v = ∂L/∂θ_{t+1} into
         v + ∂⟨u, g⟩/∂θ_t, where u = −η̃_t v; the step gets ∂⟨u, g⟩/∂x̃_t, and its rate −⟨v, g⟩.
 
         Args:
-            loss: ℓ.
-            learner: θ_t, and the velocity before the update.
-            step: x̃_t and η̃_t.
+            g: The recorded gradient, whose graph is over afterwards.
             v: The gradient with respect to the learner after the update.
 
         Returns:
             The gradients with respect to the learner before the update, and to the step.
         """
-        count, eta = len(learner.weights), step.learning_rate
+        count, eta = len(g.weights), g.step.learning_rate
         v, of_velocity = v[:count], v[count:]
-        leaves = Learner({name: leaf(w) for name, w in learner.weights.items()}, {})
-        step = Step(leaf(step.inputs), leaf(step.labels), eta)
         u = [-_rate(eta, one) * one for one in v]
         if self.momentum:
             u = [one + own for one, own in zip(u, of_velocity, strict=True)]
-        with torch.enable_grad():
-            g = [*gradient(lambda w: loss(w, step).sum(), leaves.weights).values()]
-            *back, inputs, labels = gradients(g, [*leaves.leaves(), step.inputs, step.labels], u)
-        moved = [one.detach() for one in g]
+        leaves = [*g.weights.values(), g.step.inputs, g.step.labels]
+        *back, inputs, labels = gradients(g.values, leaves, u)
+        moved = [one.detach() for one in g.values]
         if self.momentum:
-            before = learner.velocity.values()
+            before = g.learner.velocity.values()
             moved = [self.momentum * m + one for m, one in zip(before, moved, strict=True)]
             of_velocity = [self.momentum * one for one in u]
         pairs = ((one.flatten(1), m.flatten(1)) for one, m in zip(v, moved, strict=True))
@@ -103,6 +120,15 @@ class GradientDescent:
         rate = -products.sum(0) if eta.ndim else -products.sum()
         v = [one + more for one, more in zip(v, back, strict=True)]
         return [*v, *of_velocity], Step(inputs, labels, rate)
+
+    def _moved(self, learner: Learner, step: Step, direction: Weights) -> Learner:
+        if self.momentum:
+            direction = {n: self.momentum * learner.velocity[n] + g for n, g in direction.items()}
+        weights = {
+            name: w - _rate(step.learning_rate, w) * direction[name]
+            for name, w in learner.weights.items()
+        }
+        return Learner(weights, direction if self.momentum else {})
 
 
 def gradient(function: Callable[[Weights], Tensor], weights: Weights) -> Weights:
@@ -128,18 +154,50 @@ def gradient(function: Callable[[Weights], Tensor], weights: Weights) -> Weights
 
 @dataclass(frozen=True)
 class Update:
-    """θ_t, step → θ_{t+1}, and back: an update rule with the loss it descends."""
+    """θ_t, step → θ_{t+1}, and back: an update rule with the loss it descends.
+
+    Attributes:
+        rule: The update rule.
+        loss: ℓ.
+        weighable: Whether it can be told how much memory a recorded gradient keeps.
+    """
 
     rule: GradientDescent
     loss: StepLoss
+    weighable: bool = False
 
     def __call__(self, learner: Learner, step: Step) -> Learner:
         """Makes one update."""
         return self.rule(self.loss, learner, step)
 
-    def pull_back(self, learner: Learner, step: Step, v: list[Tensor]) -> tuple[list[Tensor], Step]:
+    def record(self, learner: Learner, step: Step) -> Gradient:
+        """The gradient of one update, to be pulled back through."""
+        return self.rule.record(self.loss, learner, step)
+
+    def weigh(self, learner: Learner, step: Step) -> tuple[Gradient, float]:
+        """The same, and how many bytes it keeps beside the learner and the step."""
+        if not self.weighable:
+            return self.record(learner, step), math.inf
+        kept: dict[int, int] = {}
+
+        def pack(saved: Tensor) -> Tensor:
+            storage = saved.untyped_storage()
+            kept[storage.data_ptr()] = storage.nbytes()
+            return saved
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved):
+            found = self.record(learner, step)
+        there = {one.untyped_storage().data_ptr() for one in (*learner.leaves(), step.inputs)}
+        kept |= {one.untyped_storage().data_ptr(): one.nbytes for one in found.values}
+        return found, sum(size for place, size in kept.items() if place not in there)
+
+    def after(self, g: Gradient) -> Learner:
+        """The learner after a recorded update."""
+        return self.rule.after(g)
+
+    def pull_back(self, g: Gradient, v: list[Tensor]) -> tuple[list[Tensor], Step]:
         """(∂L/∂θ_t, ∂L/∂step) from v = ∂L/∂θ_{t+1}."""
-        return self.rule.pull_back(self.loss, learner, step, v)
+        return self.rule.pull_back(g, v)
 
 
 def update_of(network: Network | Engine, loss: Loss, rule: GradientDescent) -> Update:
@@ -149,7 +207,9 @@ def update_of(network: Network | Engine, loss: Loss, rule: GradientDescent) -> U
         losses = network.own_losses if step.learning_rate.ndim else network.losses
         return losses(weights, step.inputs, step.labels, loss)
 
-    return Update(rule, step_loss)
+    # Where torch.func computes networks side by side, graphs do not tell what they keep.
+    weighable = isinstance(network, Engine) and network.stacked is not None
+    return Update(rule, step_loss, weighable)
 
 
 def _rate(rate: Tensor, w: Tensor) -> Tensor:
