@@ -1,9 +1,10 @@
 """Speed of one outer step against the reference.
 
 10 steps × 3 epochs, minibatch 1024; the library as a user's run calls it, with the threads and
-processes that a run finds fastest, the reference with PyTorch's own number of threads. Each side
-draws its networks. Shares of the machine's peak are of the operations that the algorithm needs, as
-counted in the reference, in the time of each side.
+processes that a run finds fastest, the reference with PyTorch's own number of threads. Both make
+whole outer steps: they take the minibatch, draw the networks and step Adam. Shares of the machine's
+peak are of the operations that the algorithm needs, as counted in the reference, in the time of
+each side.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ from torch import nn
 
 import datadistill as dd
 from benchmarks.processes import sharing
-from benchmarks.reference import gradient, sampled
+from benchmarks.reference import ReferenceRun, gradient, sampled
 from benchmarks.timing import THREADS, Operations, alternately, matmul_peak
 from datadistill.core.random import stream
 from datadistill.runs.config import RunConfig
@@ -80,9 +81,11 @@ def compare(case: Case, peak: float, trials: int) -> dict[str, Any]:
     module = distillation.distiller.network.module()
     state, batch = distillation.start().distiller, distillation.batch(0)
 
+    whole = ReferenceRun(distillation)
+
     def reference() -> None:
         torch.set_num_threads(THREADS)
-        gradient(module, sampled(distillation, 0), state.distilled, batch)
+        whole.step()
 
     with library(case, division) as ours:
         best = alternately({"reference": reference, "ours": ours}, trials)

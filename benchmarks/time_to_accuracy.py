@@ -157,8 +157,15 @@ def settings(case: Case, seed: int, data_dir: Path | None, preset: Preset) -> Ru
 
 @contextlib.contextmanager
 def ours(case: Case, seed: int, data_dir: Path | None) -> Generator[tuple[Distillation, Advance]]:
-    """Outer steps as a run makes them, divided as it divides them, without its measurements."""
+    """Outer steps as a run makes them, divided as it divides them."""
     config, _ = divided(settings(case, seed, data_dir, "fast"))
+    with running(config) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def running(config: RunConfig) -> Generator[tuple[Distillation, Advance]]:
+    """Outer steps as a run makes them, without its own measurements."""
     quiet = replace(config, validate_every=config.iterations)
     torch.set_num_threads(config.threads or THREADS)
     with sharing(quiet, config.processes or 1) as (_, shared):

@@ -232,19 +232,22 @@ def _graphs(
 
 
 class _Kept:
-    """Learners along the way, in one block per tensor: many small ones fragment the memory."""
+    """Learners along the way, in one block: many small ones fragment the memory."""
 
     def __init__(self, learner: Learner, length: int) -> None:
         self._like = learner
-        self._blocks = [leaf.new_empty((length, *leaf.shape)) for leaf in learner.leaves()]
+        self._bytes = [leaf.nbytes for leaf in learner.leaves()]
+        first = learner.leaves()[0]
+        self._block = first.new_empty(length, sum(self._bytes), dtype=torch.uint8)
 
     def keep(self, t: int, learner: Learner) -> None:
-        for block, own in zip(self._blocks, learner.leaves(), strict=True):
-            block[t] = own
+        for place, own in zip(self._block[t].split(self._bytes), learner.leaves(), strict=True):
+            place.copy_(own.flatten().view(torch.uint8))
 
     def __getitem__(self, t: int) -> Learner:
         # Copies: the last bit of a product may depend on where in memory its factors begin.
-        return self._like.rebuild([block[t].clone() for block in self._blocks])
+        places = zip(self._block[t].split(self._bytes), self._like.leaves(), strict=True)
+        return self._like.rebuild([p.clone().view(own.dtype).view_as(own) for p, own in places])
 
 
 def segments_of(updates: int, learner: Learner) -> int:

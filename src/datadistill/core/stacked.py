@@ -8,6 +8,7 @@ plain layers are known, none of which mixes examples; other modules are left to 
 import operator
 from collections.abc import Callable
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.nn.functional as F
@@ -87,8 +88,17 @@ class Stacked:
         return self._program({**shared, **weights}, inputs)
 
 
+_known: WeakKeyDictionary[Network, Stacked | None] = WeakKeyDictionary()
+
+
 def stacked(network: Network) -> Stacked | None:
     """Returns a network as :class:`Stacked`, if all its layers are known there."""
+    if network not in _known:  # to find out takes as long as some outer steps
+        _known[network] = _tried(network)
+    return _known[network]
+
+
+def _tried(network: Network) -> Stacked | None:
     example = network.example
     if not network.side_by_side or example.ndim not in (2, 4):
         return None
