@@ -18,7 +18,7 @@ OuterLoss = Callable[[Weights], Tensor]
 
 KEPT_BYTES = 384 * 2**20
 """What the weights kept in a forward sweep may take before it is divided into segments."""
-GRAPH_BYTES = 16 * 2**20
+GRAPH_BYTES = 12 * 2**20
 """What the graphs of all updates may take, for a few networks, to be kept in their place."""
 
 
@@ -149,7 +149,7 @@ def _sweep(
     trail: _Trail | None = None if segments else _graphs(update, learner, steps, inside)
     parts = _divide(inside, 1 if trail else segments or segments_of(window, learner))
     trail = trail or _Weights(update, learner, len(parts[0]))
-    starts = _Kept(learner, len(parts))
+    starts = _Kept(learner, len(parts) - 1)
 
     def forward(learner: Learner, positions: list[Position]) -> Learner:
         for t, position in enumerate(positions):
@@ -157,17 +157,19 @@ def _sweep(
         return learner
 
     for n, part in enumerate(parts):
-        starts.keep(n, learner)
+        if part is not parts[-1]:  # whose weights will be there still
+            starts.keep(n, learner)
         learner = forward(learner, part)
 
     losses, v = _outer_gradient(outer_loss, learner)  # v = ∂L/∂θ_T
+    del learner
     total = Steps(
         torch.zeros_like(steps.inputs),
         torch.zeros_like(steps.labels),
         torch.zeros_like(steps.learning_rates),
     )
     for n, part in reversed(list(enumerate(parts))):
-        if part is not parts[-1]:  # whose weights are there still
+        if part is not parts[-1]:
             forward(starts[n], part)
         for t, position in reversed(list(enumerate(part))):
             v, gradient = update.pull_back(trail.recorded(t, steps[position]), v)
