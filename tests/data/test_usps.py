@@ -32,6 +32,17 @@ def test_images_are_28_by_28(tmp_path: Path) -> None:
     assert (train.normalization.mean, train.normalization.std) == ((0.1597,), (0.2573,))
 
 
+def test_digits_have_a_margin_of_3_pixels_at_28_by_28_only(tmp_path: Path) -> None:
+    make_usps(tmp_path / "usps")
+    framed, plain, large = (load("usps", tmp_path, size=size)[0].inputs for size in (28, 22, 32))
+    assert isinstance(framed, torch.Tensor)
+    assert isinstance(plain, torch.Tensor)
+    assert isinstance(large, torch.Tensor)
+    assert torch.equal(framed[..., 3:-3, 3:-3], plain)
+    assert int(framed.sum()) == int(plain.sum())  # the margin is black
+    assert large[..., 0, :].any()
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [
