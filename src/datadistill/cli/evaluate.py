@@ -12,7 +12,7 @@ from .. import models
 from ..artefact import DistilledData, load
 from ..core.device import DeviceName, resolve_device
 from ..core.poisoning import Poisoning
-from ..data import LabelledData
+from ..data import DATA_SETS, LabelledData
 from ..errors import ArtefactError, ConfigError
 from ..evaluation import (
     Evaluation,
@@ -22,7 +22,9 @@ from ..evaluation import (
     learning_curve,
 )
 from ..evaluation.poisoning import victims_of
+from ..pools import Pool
 from ..progress import ProgressCallback
+from ..runs.adaptation import check_source
 from ..runs.baseline_table import baseline_table
 from ..runs.processes import Processes, together, world_size
 from .choices import DataChoice, ModelChoice, PoolChoice
@@ -102,7 +104,9 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
     def run(self) -> None:
         """Evaluates and prints mean ± standard deviation over networks."""
         ordinary = self._checked()
-        distilled = self.with_pool(load(artefact_at(self.artefact)))
+        distilled = load(artefact_at(self.artefact))
+        if not (self.baselines and distilled.header.initialization.kind == "fixed-pretrained"):
+            distilled = self.with_pool(distilled)
         choice = replace(self, **image_shape(distilled, self))
         poisonous = isinstance(distilled.objective, Poisoning)
         if self.defence and not poisonous:
@@ -116,7 +120,7 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
             self._attack(distilled, train, test if self.split == "test" else train)
             return
         if self.baselines:
-            self._compare(distilled, train, test)
+            self._compare(distilled, train, test, choice)
             return
         with together() as team, self.bars() as progress:
             data = test if self.split == "test" else train
@@ -182,9 +186,12 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
         else:
             outcome.print()
 
-    def _compare(self, distilled: DistilledData, train: LabelledData, test: LabelledData) -> None:
+    def _compare(
+        self, distilled: DistilledData, train: LabelledData, test: LabelledData, choice: DataChoice
+    ) -> None:
         """Prints the baseline table; what is finished is kept and not computed again."""
         results = results_of(self.artefact)
+        source = self._source(distilled, test.name, choice)
         with going_on(), self.bars() as progress:
             table = baseline_table(
                 distilled,
@@ -194,6 +201,7 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
                 networks=self.networks,
                 seed=self.seed,
                 module=self._module(distilled),
+                source=source,
                 device=self.device,
                 memory=self.memory * MEGABYTE,
                 results=results,
@@ -204,6 +212,20 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
         else:
             print_baselines(table)
         self.say(f"All figures: {results}")
+
+    def _source(
+        self, distilled: DistilledData, target: str, choice: DataChoice
+    ) -> LabelledData | None:
+        """The other data set that the networks of a pool were trained on, if there is one."""
+        pool = distilled.pool or (Pool(self.pool) if self.pool else None)
+        if pool is None or pool.origin.data.name == target:
+            return None
+        if pool.origin.data.name not in DATA_SETS:
+            self.say(f"{pool.origin.data.name} has no name to load it by: no domain adaptation.")
+            return None
+        source, _ = choice.load(pool.origin.data.name)
+        check_source(distilled, pool, source)
+        return source
 
     def _evaluate(
         self,
