@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import datadistill as dd
+from datadistill import evaluation
 from datadistill.baselines import AdversarialSettings, adapt_few_shot, random_real
 from datadistill.baselines.adversarial import (
     CONFUSED,
@@ -20,7 +21,6 @@ from datadistill.baselines.adversarial import (
 from datadistill.core.network import Network
 from datadistill.core.objective import Classification
 from datadistill.core.random import stream
-from datadistill.evaluation import test_networks, train_on_all
 
 RANDOM = torch.Generator().manual_seed(0)
 SOURCE = dd.LabelledData(
@@ -153,7 +153,7 @@ def test_100_real_images_of_usps_adapt_a_network_trained_on_digits(data_dir: Pat
     target, held_out = dd.data.load("usps", data_dir)[0].hold_out(0.1, seed=0)
     network, objective = Network(dd.models.MLP(hidden=32), source.example()), Classification()
     theta0 = dd.RandomInit().sample(network, [stream(0, "network")])
-    theta0 = train_on_all(network, theta0, source, objective, epochs=5)
+    theta0 = evaluation.train_on_all(network, theta0, source, objective, epochs=5)
     trained = {name: w[0] for name, w in theta0.items()}
     few = random_real(target, network, classes=10, steps=10)
     (adapted,) = adapt_few_shot(
@@ -164,5 +164,6 @@ def test_100_real_images_of_usps_adapt_a_network_trained_on_digits(data_dir: Pat
         AdversarialSettings(lr=1e-3),
         after=(100,),
     )
-    both = test_networks(network, network.stack([trained, adapted]), held_out, objective).values
+    stacked = network.stack([trained, adapted])
+    both = evaluation.test_networks(network, stacked, held_out, objective).values
     assert both[1] > both[0] + 0.1
