@@ -191,7 +191,8 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
     ) -> None:
         """Prints the baseline table; what is finished is kept and not computed again."""
         results = results_of(self.artefact)
-        source = self._source(distilled, test.name, choice)
+        pool = distilled.pool or (Pool(self.pool) if self.pool else None)
+        source = source_data(distilled, pool, test.name, choice) if pool else None
         with going_on(), self.bars() as progress:
             table = baseline_table(
                 distilled,
@@ -212,20 +213,6 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
         else:
             print_baselines(table)
         self.say(f"All figures: {results}")
-
-    def _source(
-        self, distilled: DistilledData, target: str, choice: DataChoice
-    ) -> LabelledData | None:
-        """The other data set that the networks of a pool were trained on, if there is one."""
-        pool = distilled.pool or (Pool(self.pool) if self.pool else None)
-        if pool is None or pool.origin.data.name == target:
-            return None
-        if pool.origin.data.name not in DATA_SETS:
-            self.say(f"{pool.origin.data.name} has no name to load it by: no domain adaptation.")
-            return None
-        source, _ = choice.load(pool.origin.data.name)
-        check_source(distilled, pool, source)
-        return source
 
     def _evaluate(
         self,
@@ -265,6 +252,18 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
     def _as_json(self, results: list[Evaluation]) -> dict[str, Any]:
         last = {"artefact": str(self.artefact), **as_json(results[-1])}
         return {**last, "curve": [as_json(one) for one in results]} if self.curve else last
+
+
+def source_data(
+    distilled: DistilledData, pool: Pool, target: str, choice: DataChoice
+) -> LabelledData | None:
+    """The training data of a pool that was made from another data set than the target."""
+    name = pool.origin.data.name
+    if name == target or name not in DATA_SETS:  # data without a name cannot be loaded
+        return None
+    source, _ = choice.load(name)
+    check_source(distilled, pool, source)
+    return source
 
 
 def results_of(path: Path) -> Path:
