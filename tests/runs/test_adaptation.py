@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import datadistill as dd
+from datadistill.baselines import average_real
 from datadistill.errors import DataError, PoolError
 from datadistill.evaluation import curve
 from datadistill.evaluation.search import EPOCHS, Choice, scheduled
@@ -88,7 +89,7 @@ def test_training_networks_of_the_pool_choose_and_held_out_ones_are_reported(
     distilled, _, path = table
     network = distilled.network()
     rest, held_out = TARGET.hold_out(0.1, seed=0)
-    mean = dd.baselines.average_real(rest, network, classes=4, steps=2)
+    mean = average_real(rest, network, classes=4, steps=2)
     steps = scheduled(mean, Choice(0.3, max(EPOCHS)))
     (trial,) = (
         part
