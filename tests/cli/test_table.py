@@ -24,7 +24,7 @@ ROWS = (
 
 
 def printed(rows: tuple[Row, ...] = ROWS, select: Select = "train", terminal: bool = False) -> str:
-    table = BaselineTable(rows, "mnist", 10_000, "lenet", "random", 100, 10, select)
+    table = BaselineTable(rows, "mnist", 10_000, "lenet", "random", None, 100, 10, select)
     file = io.StringIO()
     console = Console(file=file, force_terminal=terminal, color_system=None, width=80)
     console.soft_wrap = True

@@ -58,6 +58,14 @@ def test_normalised_training_images_have_mean_0_and_deviation_1(name: str, data_
     assert inputs.std().item() == pytest.approx(1, abs=0.03)
 
 
+def test_usps_has_nearly_the_mean_that_the_paper_normalises_with(data_dir: Path) -> None:
+    train, _ = real("usps", data_dir)
+    assert isinstance(train.inputs, torch.Tensor)
+    pixels = train.inputs.float() / 255
+    assert pixels.mean().item() == pytest.approx(0.1597, abs=0.002)
+    assert pixels.std().item() == pytest.approx(0.3149, abs=0.0005)  # not .2573: darker ink
+
+
 def test_svhn_gray_has_its_known_size_and_is_grey(data_dir: Path) -> None:
     train, test = real("svhn-gray", data_dir)
     assert (len(train), len(test)) == (20_853, 5_169)

@@ -32,6 +32,35 @@ def test_images_are_28_by_28(tmp_path: Path) -> None:
     assert (train.normalization.mean, train.normalization.std) == ((0.1597,), (0.2573,))
 
 
+def test_digits_have_a_margin_of_3_pixels_at_28_by_28_only(tmp_path: Path) -> None:
+    make_usps(tmp_path / "usps")
+    framed, plain, large = (load("usps", tmp_path, size=size)[0].inputs for size in (28, 22, 32))
+    assert isinstance(framed, torch.Tensor)
+    assert isinstance(plain, torch.Tensor)
+    assert isinstance(large, torch.Tensor)
+    assert torch.equal(framed[..., 3:-3, 3:-3], plain)
+    assert int(framed.sum()) == int(plain.sum())  # the margin is black
+    assert large[..., 0, :].any()
+
+
+def test_usps_mixed_is_all_of_usps_divided_at_random(tmp_path: Path) -> None:
+    make_usps(tmp_path / "usps")
+    own = [part.inputs for part in load("usps", tmp_path)]
+    train, test = load("usps-mixed", tmp_path)
+    again, _ = load("usps-mixed", tmp_path)
+    assert (len(train), len(test)) == (24, 6)
+    assert (train.name, train.split, test.split) == ("usps-mixed", "train", "test")
+    assert torch.equal(train.labels, again.labels)
+
+    def rows(*parts: object) -> list[bytes]:
+        return sorted(
+            row.numpy().tobytes() for p in parts if isinstance(p, torch.Tensor) for row in p
+        )
+
+    assert rows(train.inputs, test.inputs) == rows(*own)
+    assert not set(rows(test.inputs)) <= set(rows(own[1])), "not USPS's own test images alone"
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [

@@ -165,7 +165,7 @@ def test_the_first_set_of_recipes_is_there_with_the_papers_settings() -> None:
         "cifar10-random-100",
     } <= set(recipe_names())
     for name in recipe_names():
-        if name.endswith("poisoning"):
+        if name.endswith("poisoning") or "-to-" in name:
             continue
         data, kind, images = (*name.split("-"), "10")[:3]
         config = read_recipe(name, "paper").config
@@ -190,6 +190,25 @@ def test_poisoning_is_one_step_of_100_images_on_networks_of_a_pool(name: str) ->
         assert config.pool == Path(f"pools/{config.data}-{config.model}")
     paper = read_recipe(name, "paper").config
     assert (paper.outer_lr, paper.batch_size, paper.pool_noise) == (0.02, 1024, 0)
+
+
+@pytest.mark.parametrize("kind", ["fixed", "random"])
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("mnist", "usps"), ("usps", "mnist"), ("svhn-gray", "mnist"), ("svhn", "mnist")],
+)
+def test_domain_adaptation_is_10_steps_for_networks_trained_on_the_source(
+    source: str, target: str, kind: str
+) -> None:
+    for preset in ("fast", "paper"):
+        config = read_recipe(f"{source}-to-{target}-{kind}", preset).config
+        assert (config.data, config.initialization) == (target, f"{kind}-pretrained")
+        assert config.pool == Path(f"pools/{source}-lenet")
+        assert (config.steps, config.epochs, config.images_per_class) == (10, 3, 1)
+        assert config.channels == (3 if source == "svhn" else None)
+        assert config.keep == "last" or (preset, kind) == ("fast", "fixed")
+    training = {"mnist": 54_000, "usps": 6564}[target]
+    assert config.iterations == -(-400 * training // 1024)  # 400 passes
 
 
 def test_flags_go_before_a_recipe_wherever_it_stands() -> None:

@@ -12,7 +12,7 @@ from .. import models
 from ..artefact import DistilledData, load
 from ..core.device import DeviceName, resolve_device
 from ..core.poisoning import Poisoning
-from ..data import LabelledData
+from ..data import DATA_SETS, LabelledData
 from ..errors import ArtefactError, ConfigError
 from ..evaluation import (
     Evaluation,
@@ -22,7 +22,9 @@ from ..evaluation import (
     learning_curve,
 )
 from ..evaluation.poisoning import victims_of
+from ..pools import Pool
 from ..progress import ProgressCallback
+from ..runs.adaptation import check_source
 from ..runs.baseline_table import baseline_table
 from ..runs.processes import Processes, together, world_size
 from .choices import DataChoice, ModelChoice, PoolChoice
@@ -102,7 +104,9 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
     def run(self) -> None:
         """Evaluates and prints mean ± standard deviation over networks."""
         ordinary = self._checked()
-        distilled = self.with_pool(load(artefact_at(self.artefact)))
+        distilled = load(artefact_at(self.artefact))
+        if not (self.baselines and distilled.header.initialization.kind == "fixed-pretrained"):
+            distilled = self.with_pool(distilled)
         choice = replace(self, **image_shape(distilled, self))
         poisonous = isinstance(distilled.objective, Poisoning)
         if self.defence and not poisonous:
@@ -116,7 +120,7 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
             self._attack(distilled, train, test if self.split == "test" else train)
             return
         if self.baselines:
-            self._compare(distilled, train, test)
+            self._compare(distilled, train, test, choice)
             return
         with together() as team, self.bars() as progress:
             data = test if self.split == "test" else train
@@ -182,9 +186,13 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
         else:
             outcome.print()
 
-    def _compare(self, distilled: DistilledData, train: LabelledData, test: LabelledData) -> None:
+    def _compare(
+        self, distilled: DistilledData, train: LabelledData, test: LabelledData, choice: DataChoice
+    ) -> None:
         """Prints the baseline table; what is finished is kept and not computed again."""
         results = results_of(self.artefact)
+        pool = distilled.pool or (Pool(self.pool) if self.pool else None)
+        source = source_data(distilled, pool, test.name, choice) if pool else None
         with going_on(), self.bars() as progress:
             table = baseline_table(
                 distilled,
@@ -194,6 +202,7 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
                 networks=self.networks,
                 seed=self.seed,
                 module=self._module(distilled),
+                source=source,
                 device=self.device,
                 memory=self.memory * MEGABYTE,
                 results=results,
@@ -243,6 +252,18 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
     def _as_json(self, results: list[Evaluation]) -> dict[str, Any]:
         last = {"artefact": str(self.artefact), **as_json(results[-1])}
         return {**last, "curve": [as_json(one) for one in results]} if self.curve else last
+
+
+def source_data(
+    distilled: DistilledData, pool: Pool, target: str, choice: DataChoice
+) -> LabelledData | None:
+    """The training data of a pool that was made from another data set than the target."""
+    name = pool.origin.data.name
+    if name == target or name not in DATA_SETS:  # data without a name cannot be loaded
+        return None
+    source, _ = choice.load(name)
+    check_source(distilled, pool, source)
+    return source
 
 
 def results_of(path: Path) -> Path:

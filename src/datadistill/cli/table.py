@@ -7,8 +7,8 @@ from rich.table import Table
 from ..runs.baseline_table import BaselineTable, Row
 from .console import out
 
-LAST_OF_GROUP = ("distilled", "average real", "K-NN k-means")
-"""Lines separate what the paper groups: training data of gradient steps, K-NN, references."""
+LAST_OF_GROUP = ("distilled", "average real", "K-NN k-means", "few-shot adversarial")
+"""Lines separate what the paper groups: training data of gradient steps, others, references."""
 
 
 def print_baselines(table: BaselineTable, console: Console = out) -> None:
@@ -52,18 +52,19 @@ def _cells(row: Row, paper: bool) -> list[str]:
 
 
 def _title(table: BaselineTable) -> str:
+    pair = f"{table.source} → {table.data}" if table.source else table.data
     return (
-        f"{table.data}, {table.images} images in {table.steps} step(s), {table.network}, "
+        f"{pair}, {table.images} images in {table.steps} step(s), {table.network}, "
         f"{table.initialization} initialization; tested on {table.test_examples:,} images"
     )
 
 
 def _note(table: BaselineTable, paper: bool) -> str:
+    what = "learning rate and epochs, or " + ("γ and updates" if table.source else "norm and K")
     if table.select == "test":
-        return (
-            "¹ learning rate and epochs, or norm and K: the best ON THE TEST SET, which flatters "
-            "the baselines" + (" as in the paper." if paper else ".")
+        return f"¹ {what}: the best ON THE TEST SET, which flatters the baselines" + (
+            " as in the paper." if paper else "."
         )
-    return "¹ learning rate and epochs, or norm and K: the best on held-out training data" + (
+    return f"¹ {what}: the best on held-out training data" + (
         " (the paper's: the best on the test set)." if paper else "."
     )

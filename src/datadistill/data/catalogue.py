@@ -14,7 +14,7 @@ from .labelled import LabelledData
 from .mnist import load_mnist
 from .options import Options
 from .svhn import load_svhn, load_svhn_gray
-from .usps import load_usps
+from .usps import load_usps, load_usps_mixed
 
 Loader = Callable[[Path, Options], tuple[LabelledData, LabelledData]]
 
@@ -157,6 +157,17 @@ DATA_SETS: dict[str, DataSet] = {
             origin="https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html#usps",
             canonical=True,
             loader=load_usps,
+        ),
+        DataSet(
+            name="usps-mixed",
+            what="USPS divided at random, as the paper's authors had it: 7,438 + 1,860 digits",
+            input_shape=(1, 28, 28),
+            classes=10,
+            folder="usps",
+            files=(("usps.bz2", "usps"), ("usps.t.bz2", "usps.t")),
+            origin="https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html#usps",
+            canonical=False,
+            loader=load_usps_mixed,
         ),
         DataSet(
             name="svhn",

@@ -110,6 +110,13 @@ def place_weights(
     return report
 
 
+def last_layer(module: nn.Module) -> nn.Module:
+    """The layer that gives a module's outputs: the last with a matrix that the module defines."""
+    name = _head(module, True)
+    assert name is not None
+    return module.get_submodule(name)
+
+
 def _compare(
     given: Mapping[str, Tensor], own: Mapping[str, Tensor], head: str | None
 ) -> WeightsReport:

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -12,7 +11,7 @@ from torch import nn
 from ..artefact import DistilledData
 from ..baselines import average_real, k_means, random_real
 from ..baselines.optimised_real import DRAWN, KEPT
-from ..baselines.paper import Experiment, Figure, paper_figures
+from ..baselines.paper import Experiment, paper_figures
 from ..core.distilled import Steps
 from ..core.initialization import networks_for
 from ..core.network import Network
@@ -27,96 +26,16 @@ from ..models.description import weights_hash
 from ..pools import at_most, check_enough
 from ..progress import ProgressCallback, silent
 from ..version import __version__
-from .bench import Bench, Counts, Images, Select
+from .adaptation import FewShot, others_of
+from .bench import Bench, Images
+from .counts import Counts, Select
 from .parts import Parts
+from .rows import BaselineTable as BaselineTable
+from .rows import Row as Row
 
 HELD_OUT = 0.1  # of the training data, to choose on
 
 PAPER_COUNTS = Counts(sets=10, drawn=DRAWN, kept=KEPT)
-
-
-@dataclass(frozen=True)
-class Row:
-    """One way to train or classify, and what it reaches.
-
-    Attributes:
-        name: Which, e.g. ``random real``.
-        values: The accuracy of every network, for every set of images.
-        chosen: The learning rate and epochs, or norm and K, that were chosen; empty if none.
-        paper: The paper's figure in percent, if it has this experiment.
-    """
-
-    name: str
-    values: tuple[tuple[float, ...], ...]
-    chosen: str = ""
-    paper: Figure | None = None
-
-    @property
-    def sets(self) -> int:
-        """How many sets of images."""
-        return len(self.values)
-
-    @property
-    def networks(self) -> int:
-        """How many networks were trained on each set; 1 stands also for no network."""
-        return len(self.values[0])
-
-    @property
-    def mean(self) -> float:
-        """Mean over all sets and networks."""
-        return float(self._all().mean())
-
-    @property
-    def std(self) -> float | None:
-        """Standard deviation over all pairs of set and network; None for a single one."""
-        return float(self._all().std()) if self._all().numel() > 1 else None
-
-    def _all(self) -> torch.Tensor:
-        return torch.tensor(self.values, dtype=torch.float64)
-
-
-@dataclass(frozen=True)
-class BaselineTable:
-    """Distilled data beside every baseline and reference.
-
-    Attributes:
-        rows: In the paper's order, between the references.
-        data: The data set.
-        test_examples: How many examples of it were tested on.
-        network: The network.
-        initialization: ``random`` or ``fixed``.
-        images: Distilled images in all steps.
-        steps: Steps they are divided into.
-        select: What the learning rates, epochs, norms and K were chosen on.
-    """
-
-    rows: tuple[Row, ...]
-    data: str
-    test_examples: int
-    network: str
-    initialization: str
-    images: int
-    steps: int
-    select: Select
-
-    def __getitem__(self, name: str) -> Row:
-        return next(row for row in self.rows if row.name == name)
-
-    def summary(self) -> dict[str, object]:
-        """All figures as JSON: accuracies between 0 and 1, the paper's in percent."""
-        own = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "rows"}
-        rows = {
-            row.name: {
-                "mean": row.mean,
-                "std": row.std,
-                "sets": row.sets,
-                "networks": row.networks,
-                "chosen": row.chosen,
-                "paper_percent": list(row.paper) if row.paper else None,
-            }
-            for row in self.rows
-        }
-        return {**own, "rows": rows}
 
 
 def baseline_table(
@@ -128,6 +47,7 @@ def baseline_table(
     networks: int | None = None,
     seed: int = 0,
     module: nn.Module | None = None,
+    source: LabelledData | None = None,
     device: str = "auto",
     memory: int = DEFAULT_BYTES,
     counts: Counts = PAPER_COUNTS,
@@ -144,6 +64,9 @@ def baseline_table(
         networks: Held-out networks for each figure; 200, or 1 for a fixed initialization.
         seed: Which held-out networks; others choose.
         module: The network, where it is not built in.
+        source: Training data of another data set that the networks were pre-trained on. Then the
+            table is the paper's for domain adaptation: with few-shot adversarial adaptation,
+            without K-NN.
         device: Where to compute: auto, cpu, cuda or mps.
         memory: Bound of bytes for networks that are trained side by side.
         counts: How many sets and networks; the paper's by default.
@@ -171,35 +94,48 @@ def baseline_table(
         select=select,
         networks=networks,
         seed=seed,
+        others=others_of(distilled, network),
         counts=counts,
         memory=memory,
         parts=parts,
         progress=progress,
     )
-    table = _table(bench, _rows(bench))
+    table = _table(bench, _rows(bench, source), source)
     parts.write({"table": table.summary()})
     return table
 
 
-def _rows(bench: Bench) -> list[Row]:
+def _rows(bench: Bench, source: LabelledData | None) -> list[Row]:
     untrained, distilled = bench.distilled_data()
-    return [
-        Row("untrained", (untrained,)),
-        Row("distilled", (distilled,)),
+    images = [
         Row("random real", *bench.random_real()),
         Row("optimised real", *bench.optimised_real()),
         Row("k-means", *bench.k_means()),
         Row("average real", *bench.average_real()),
+    ]
+    if source is not None:
+        return [
+            Row("no adaptation", (untrained,)),
+            Row("distilled", (distilled,)),
+            *images,
+            Row("few-shot adversarial", *FewShot(bench, source).figures()),
+            Row("full target", *bench.all_real()),
+        ]
+    return [
+        Row("untrained", (untrained,)),
+        Row("distilled", (distilled,)),
+        *images,
         Row("K-NN random real", *bench.neighbours("random real")),
         Row("K-NN k-means", *bench.neighbours("k-means")),
         Row("all real", *bench.all_real()),
     ]
 
 
-def _table(bench: Bench, rows: Sequence[Row]) -> BaselineTable:
+def _table(bench: Bench, rows: Sequence[Row], source: LabelledData | None) -> BaselineTable:
     header, images = bench.distilled.header, len(bench.distilled)
     record = header.initialization
-    experiment = Experiment(bench.test.name, header.architecture.name, images, record.kind)
+    origin = source.name if source else None
+    experiment = Experiment(bench.test.name, header.architecture.name, images, record.kind, origin)
     shown = paper_figures(experiment, tuple(bench.test.input_shape), len(bench.test))
     if record.scheme != "xavier-normal" or header.data != bench.test.name:
         shown = {}
@@ -209,6 +145,7 @@ def _table(bench: Bench, rows: Sequence[Row]) -> BaselineTable:
         test_examples=len(bench.test),
         network=header.architecture.name,
         initialization=record.kind,
+        source=origin,
         images=images,
         steps=header.schedule.steps,
         select=bench.select,

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, TypeAdapter
 
@@ -15,6 +15,7 @@ from ..core.initialization import networks_for
 from ..core.network import Network
 from ..data import LabelledData
 from ..evaluation import curve, test_networks, train_on_all
+from ..evaluation.held_out import Sample
 from ..evaluation.result import Evaluation
 from ..evaluation.search import (
     EPOCHS,
@@ -28,6 +29,8 @@ from ..evaluation.search import (
 )
 from ..models.description import weights_hash
 from ..progress import Progress, ProgressCallback, silent
+from .counts import Counts as Counts
+from .counts import Select as Select
 from .parts import Parts, Unit
 
 FIGURES = TypeAdapter(list[Unit])
@@ -35,39 +38,11 @@ SCORES = TypeAdapter(list[tuple[Unit, Annotated[int, Field(ge=0)]]])
 RATES: tuple[Rate, ...] = ("learned", *LEARNING_RATES)
 CHOOSING_SEED = 1  # added to the seed of the reported networks
 
-Select = Literal["train", "test"]
-"""What chooses learning rates and epochs: held-out training data, or as in the paper the test."""
-
 Images = Callable[[str, int], Steps]
 """The images of a baseline, by its name and the number of the set."""
 
 Values = tuple[tuple[float, ...], ...]
 """The accuracy of every network, for every set of images."""
-
-
-@dataclass(frozen=True)
-class Counts:
-    """How many sets and networks the figures are counted over, and how many choose.
-
-    Attributes:
-        sets: Sets of random real images, and runs of k-means.
-        drawn: Sets of which the optimised ones are picked.
-        kept: How many are picked.
-        picking_networks: Networks that pick them.
-        choosing_sets: Sets on which learning rate and epochs are chosen.
-        choosing_networks: Networks that choose them.
-        examples: Real examples to choose and pick on.
-        full_networks: Networks that are trained on all real data.
-    """
-
-    sets: int = 10
-    drawn: int = 50
-    kept: int = 10
-    picking_networks: int = 20
-    choosing_sets: int = 4
-    choosing_networks: int = 20
-    examples: int = 1024
-    full_networks: int = 3
 
 
 @dataclass(frozen=True)
@@ -85,6 +60,7 @@ class Bench:
         select: Which data ``choosing`` are.
         networks: Held-out networks for each figure.
         seed: Which; others choose.
+        others: Draws the networks that choose, where the next seed does not give others.
         counts: How many sets and networks.
         memory: Bound of bytes for networks that are trained side by side.
         parts: Where finished parts are kept.
@@ -101,6 +77,7 @@ class Bench:
     select: Select
     networks: int
     seed: int
+    others: Sample | None
     counts: Counts
     memory: int
     parts: Parts
@@ -138,9 +115,10 @@ class Bench:
                 "set": number,
                 "choice": list(choice),
                 **self._learned(choice.rate),
-                "networks": self._few(counts.picking_networks),
+                "networks": self.few(counts.picking_networks),
                 "examples": len(self.picking),
                 "seed": self.seed + CHOOSING_SEED,
+                **self.drawn_from,
             }
             found = self.parts.get(key, lambda: self._pick(number, choice), FIGURES, 1)[0]
             self.progress(Progress("optimised real: picking", number + 1, counts.drawn))
@@ -185,16 +163,20 @@ class Bench:
 
     def all_real(self) -> tuple[Values, str]:
         """Figures of networks trained on the whole training set, and for how many epochs."""
-        count = self._few(self.counts.full_networks)
+        count = self.few(self.counts.full_networks)
         epochs = min(max(300_000 // len(self.train), 5), 30)
         objective = self.distilled.objective
 
         def compute(number: int) -> list[float]:
             shown = self._shown("all real", number, count, epochs)
             generators = networks_for(self.seed, "held-out network", [number])
-            theta0 = self.distilled.initial_weights(self.network, generators)
             weights = train_on_all(
-                self.network, theta0, self.train, objective, epochs=epochs, progress=shown
+                self.network,
+                self.sample(generators),
+                self.train,
+                objective,
+                epochs=epochs,
+                progress=shown,
             )
             return list(test_networks(self.network, weights, self.test, objective).values)
 
@@ -206,12 +188,27 @@ class Bench:
         return (tuple(values),), f"Adam, {epochs} epochs"
 
     @property
+    def sample(self) -> Sample:
+        """Draws the networks that are reported."""
+        return functools.partial(self.distilled.initial_weights, self.network)
+
+    @property
+    def choosing_sample(self) -> Sample:
+        """Draws the networks that choose."""
+        return self.others or self.sample
+
+    @property
     def _reported(self) -> dict[str, int]:
         return {"networks": self.networks, "seed": self.seed}
 
     @property
     def _selected(self) -> dict[str, object]:
-        return {"select": self.select, "examples": len(self.choosing)}
+        return {"select": self.select, "examples": len(self.choosing), **self.drawn_from}
+
+    @property
+    def drawn_from(self) -> dict[str, str]:
+        """Where the networks that choose come from, if not from the next seed."""
+        return {"from": "training networks of the pool"} if self.others else {}
 
     def _learned(self, rate: Rate) -> dict[str, object]:
         """The learned learning rates, where a figure depends on them."""
@@ -229,12 +226,12 @@ class Bench:
 
     def _trial(self, baseline: str, number: int, rate: Rate) -> dict[int, Score]:
         """How good networks are after each number of epochs on a set, with a rate."""
-        networks, seed = self._few(self.counts.choosing_networks), self.seed + CHOOSING_SEED
+        networks, seed = self.few(self.counts.choosing_networks), self.seed + CHOOSING_SEED
 
         def compute() -> list[tuple[float, int]]:
             steps = self._scheduled(baseline, number, Choice(rate, max(EPOCHS)))
             after = [epochs * len(steps.inputs) for epochs in EPOCHS]
-            results = self._curve(steps, self.choosing, networks, seed, after)
+            results = self._curve(steps, self.choosing, networks, seed, after, choose=True)
             scores = [Score.of(result) for result in results]
             return [(score.mean, score.diverged) for score in scores]
 
@@ -255,8 +252,9 @@ class Bench:
     def _pick(self, number: int, choice: Choice) -> list[float]:
         """The accuracy on training data by which a set of random real images is picked."""
         steps = self._scheduled("random real", number, choice)
-        networks = self._few(self.counts.picking_networks)
-        (result,) = self._curve(steps, self.picking, networks, self.seed + CHOOSING_SEED)
+        networks = self.few(self.counts.picking_networks)
+        seed = self.seed + CHOOSING_SEED
+        (result,) = self._curve(steps, self.picking, networks, seed, choose=True)
         return [result.mean]
 
     def _figures(
@@ -298,11 +296,12 @@ class Bench:
         seed: int,
         after: Sequence[int] | None = None,
         progress: ProgressCallback = silent,
+        choose: bool = False,
     ) -> list[Evaluation]:
         return curve(
             steps,
             self.network,
-            functools.partial(self.distilled.initial_weights, self.network),
+            self.choosing_sample if choose else self.sample,
             data,
             self.distilled.objective,
             rule=self.distilled.rule,
@@ -313,7 +312,7 @@ class Bench:
             progress=progress,
         )
 
-    def _few(self, networks: int) -> int:
+    def few(self, networks: int) -> int:
         """How many networks choose or refer; one for a fixed initialization."""
         return 1 if self.distilled.initialization.fixed else networks
 

@@ -1,0 +1,169 @@
+"""Few-shot adversarial adaptation: its pairs, its losses, and that it helps."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import datadistill as dd
+from datadistill import evaluation
+from datadistill.baselines import AdversarialSettings, adapt_few_shot, random_real
+from datadistill.baselines.adversarial import (
+    CONFUSED,
+    FewShotAdversarial,
+    Kind,
+    Members,
+    confusion_loss,
+    discriminator_loss,
+    draw_pairs,
+)
+from datadistill.core.network import Network
+from datadistill.core.objective import Classification
+from datadistill.core.random import stream
+
+RANDOM = torch.Generator().manual_seed(0)
+SOURCE = dd.LabelledData(
+    torch.randn(60, 4, generator=RANDOM, dtype=torch.float64), torch.arange(60) % 3
+)
+IMAGES = torch.randn(9, 4, generator=RANDOM, dtype=torch.float64)
+LABELS = torch.tensor([0, 0, 0, 1, 1, 2, 2, 2, 2])
+
+
+def small(**settings: float) -> FewShotAdversarial:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)).double()
+    settings = {"warm_up": 0, "pairs": 7, **settings}
+    return FewShotAdversarial(module, SOURCE, IMAGES, LABELS, AdversarialSettings(**settings))  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_pairs_are_of_their_kind_and_all_classes_come(kind: Kind) -> None:
+    source = Members(torch.tensor([2, 0, 1, 1, 0, 2, 2, 2]), 3)
+    target = Members(LABELS, 3)
+    first, second = draw_pairs(kind, source, target, 500, stream(0, "pairs"))
+    of_second = target if kind in (Kind.SAME_CLASS_ACROSS, Kind.OTHER_CLASS_ACROSS) else source
+    one, other = source.labels[first], of_second.labels[second]
+    same = kind in (Kind.SAME_CLASS, Kind.SAME_CLASS_ACROSS)
+    assert bool((one == other).all()) is same
+    assert bool((one != other).all()) is not same
+    assert set(first.tolist()) == set(range(8)), "every source example is drawn"
+    assert set(second.tolist()) == set(range(len(of_second.labels)))
+    assert one.bincount().min() > 120, "whatever the counts, classes come alike"
+
+
+def log_softmax(logits: Tensor) -> Tensor:
+    return logits - logits.exp().sum(1, keepdim=True).log()
+
+
+def test_the_losses_are_the_papers() -> None:
+    judged = {kind: torch.randn(6, 4, generator=RANDOM, dtype=torch.float64) for kind in Kind}
+    own = [-log_softmax(judged[kind])[:, int(kind)].mean() for kind in Kind]
+    torch.testing.assert_close(discriminator_loss(judged), sum(own, torch.tensor(0.0)) / 4)
+    wanted = (
+        -log_softmax(judged[Kind.SAME_CLASS_ACROSS])[:, 0].mean()
+        - log_softmax(judged[Kind.OTHER_CLASS_ACROSS])[:, 2].mean()
+    )
+    torch.testing.assert_close(confusion_loss(judged), wanted)
+
+
+def test_an_update_of_the_network_descends_classification_and_confusion() -> None:
+    adaptation = small(confusion=0.7)
+    body, head = adaptation.module[0], adaptation.module[2]  # pyright: ignore[reportIndexIssue]
+    leaves = [p.detach().clone().requires_grad_() for p in adaptation.module.parameters()]
+    random = stream(0, "adversarial pairs", 0)
+    members = Members(SOURCE.labels, 3), Members(LABELS, 3)
+    logits: list[Tensor] = []
+    confusion = torch.zeros((), dtype=torch.float64)
+    labels: list[list[Tensor]] = [[], []]
+    outputs: list[list[Tensor]] = [[], []]
+    assert isinstance(SOURCE.inputs, Tensor)
+    for kind, wanted in CONFUSED.items():
+        first, second = draw_pairs(kind, *members, 7, random)
+        features: list[Tensor] = []
+        for domain, x, y in (
+            (0, SOURCE.inputs[first], SOURCE.labels[first]),
+            (1, IMAGES[second], LABELS[second]),
+        ):
+            z = torch.tanh(x @ leaves[0].T + leaves[1])
+            features.append(z)
+            outputs[domain].append(log_softmax(z @ leaves[2].T + leaves[3]))
+            labels[domain].append(y)
+        logits.append(adaptation.discriminator(torch.cat(features, 1)))
+        confusion = confusion - log_softmax(logits[-1])[:, int(wanted)].mean()
+    loss = 0.7 * confusion
+    for of_domain, y in zip(outputs, labels, strict=True):
+        loss = loss - torch.cat(of_domain)[torch.arange(14), torch.cat(y)].mean()
+    expected = torch.autograd.grad(loss, leaves)
+    adaptation.teach_network()
+    found = [body.weight.grad, body.bias.grad, head.weight.grad, head.bias.grad]
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_each_side_learns_alone_and_the_discriminator_is_confused() -> None:
+    adaptation = small(lr=0.01, confusion=20.0, discriminator_lr=0.01)
+
+    def judged() -> dict[Kind, Tensor]:
+        members = Members(SOURCE.labels, 3), Members(LABELS, 3)
+        found: dict[Kind, Tensor] = {}
+        with torch.no_grad():
+            for kind in Kind:
+                first, second = draw_pairs(kind, *members, 200, stream(1, "other pairs"))
+                x, _ = SOURCE.batch(first, torch.device("cpu"), torch.float64)
+                pool = IMAGES if kind.across else SOURCE.inputs
+                assert isinstance(pool, Tensor)
+                pair = [adaptation.encode(one)[0] for one in (x, pool[second])]
+                found[kind] = adaptation.discriminator(torch.cat(pair, 1))
+        return found
+
+    before, weights = discriminator_loss(judged()), adaptation.weights()
+    for _ in range(100):
+        adaptation.teach_discriminator()
+    assert discriminator_loss(judged()) < before
+    assert all(torch.equal(w, weights[n]) for n, w in adaptation.weights().items())
+    confused, discriminator = confusion_loss(judged()), adaptation.discriminator.state_dict()
+    kept = {name: p.clone() for name, p in discriminator.items()}
+    for _ in range(30):
+        adaptation.teach_network()
+    assert confusion_loss(judged()) < confused
+    assert all(torch.equal(p, kept[n]) for n, p in adaptation.discriminator.state_dict().items())
+
+
+def test_it_is_reproducible_and_touches_no_global_random_state() -> None:
+    def once() -> list[dict[str, Tensor]]:
+        torch.manual_seed(0)
+        module = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)).double()
+        state = torch.get_rng_state()
+        found = adapt_few_shot(module, SOURCE, IMAGES, LABELS, after=(2, 5), seed=3)
+        assert torch.equal(torch.get_rng_state(), state)
+        return found
+
+    first, second = once(), once()
+    assert len(first) == 2
+    assert not torch.equal(first[0]["0.weight"], first[1]["0.weight"])
+    for one, other in zip(first, second, strict=True):
+        assert all(torch.equal(w, other[n]) for n, w in one.items())
+
+
+def test_100_real_images_of_usps_adapt_a_network_trained_on_digits(data_dir: Path) -> None:
+    if dd.data.DATA_SETS["usps"].missing(data_dir):
+        pytest.skip("needs the real USPS")
+    source, _ = dd.data.load("digits")
+    target, held_out = dd.data.load("usps", data_dir)[0].hold_out(0.1, seed=0)
+    network, objective = Network(dd.models.MLP(hidden=32), source.example()), Classification()
+    theta0 = dd.RandomInit().sample(network, [stream(0, "network")])
+    theta0 = evaluation.train_on_all(network, theta0, source, objective, epochs=5)
+    trained = {name: w[0] for name, w in theta0.items()}
+    few = random_real(target, network, classes=10, steps=10)
+    (adapted,) = adapt_few_shot(
+        network.module(trained),
+        source,
+        few.inputs.flatten(0, 1),
+        few.labels.flatten(),
+        AdversarialSettings(lr=1e-3),
+        after=(100,),
+    )
+    stacked = network.stack([trained, adapted])
+    both = evaluation.test_networks(network, stacked, held_out, objective).values
+    assert both[1] > both[0] + 0.1
