@@ -79,7 +79,7 @@ class RunConfig(DistillerConfig):
     pool_noise: float = 0.0
     """Noise on the weights that are drawn, in deviations: stands in for a larger pool."""
     weights: Path | None = None
-    """File of one pre-trained network: .safetensors, .pth or .pt."""
+    """File of one pre-trained network: .safetensors, .pth or .pt; also from the data folder."""
     reset_head: bool = False
     """Whether its last layer is reset, for other classes than it was trained on."""
     partial: bool = False

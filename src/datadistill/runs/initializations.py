@@ -9,7 +9,7 @@ from torch import nn
 
 from ..core.initialization import FixedInit, Initialization, RandomInit
 from ..core.network import Network
-from ..data import LabelledData
+from ..data import LabelledData, data_folder
 from ..errors import ConfigError
 from ..models.description import describe, weights_hash
 from ..models.freezing import train_only
@@ -61,9 +61,9 @@ class Beginning:
     @classmethod
     def _fixed_pretrained(cls, config: RunConfig, module: nn.Module) -> "Beginning":
         how = {"reset_head": config.reset_head, "partial": config.partial}
-        if config.weights:
-            report = load_weights(module, config.weights, **how)
-            source = Path(config.weights).name
+        if weights := weights_file(config):
+            report = load_weights(module, weights, **how)
+            source = weights.name
         else:
             assert config.pool
             fixed = Pool(config.pool).fixed(config.init_seed)
@@ -98,6 +98,14 @@ class Beginning:
             constants = weights_hash(network.constants)
             self.given.pool.check_fits(architecture, data.input_shape, constants)
         return self.given
+
+
+def weights_file(config: RunConfig) -> Path | None:
+    """The file of weights that a configuration names: from here, or else in the data folder."""
+    if config.weights is None or config.weights.exists():
+        return config.weights
+    below = data_folder(config.data_dir) / config.weights
+    return below if below.exists() else config.weights
 
 
 def _check_learned(module: nn.Module, source: str, new: tuple[str, ...]) -> None:
