@@ -1,6 +1,7 @@
 """Micro-batches: parts of a batch give the gradient of the whole."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 import torch
@@ -21,7 +22,7 @@ from datadistill.models import SqueezeNet
 from datadistill.runs import RunConfig
 from tests.helpers import Branches, problem
 
-CLOSE = {"rtol": 1e-10, "atol": 1e-13}
+CLOSE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-13}
 
 
 @pytest.mark.parametrize("adjoint", [BackGradient(), BackGradient(2), Truncated(2)], ids=repr)
