@@ -12,7 +12,7 @@ from datadistill.core.distilled import Steps
 from datadistill.core.distiller import Distiller, DistillerConfig
 from datadistill.core.initialization import FixedInit
 from datadistill.core.micro import InParts, losses_in_parts
-from datadistill.core.network import Network
+from datadistill.core.network import Network, Weights
 from datadistill.core.objective import Classification, Objective, Regression
 from datadistill.core.poisoning import Poisoning
 from datadistill.core.random import stream
@@ -49,8 +49,8 @@ def test_a_step_in_parts_is_the_step(adjoint: Adjoint, momentum: float, own: boo
 def test_the_outer_loss_in_parts_is_the_loss(objective: str) -> None:
     given = problem("mlp", objective, networks=2)
 
-    def losses(weights: dict[str, torch.Tensor], *batch: torch.Tensor) -> torch.Tensor:
-        return given.network.losses(weights, *batch, given.objective.outer_loss)
+    def losses(weights: Weights, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return given.network.losses(weights, x, y, given.objective.outer_loss)
 
     def gradient(images: int | None) -> tuple[torch.Tensor, ...]:
         weights = {n: w.clone().requires_grad_() for n, w in given.theta0.items()}

@@ -34,7 +34,8 @@ class Body:
     def __init__(self, module: nn.Module, example: Tensor, part_bytes: int = PART_BYTES) -> None:
         # Convolutions of a few large images are faster with the channels last in memory.
         self._format = torch.channels_last if example.ndim == 4 else torch.contiguous_format
-        self._module = module.requires_grad_(False).eval().to(memory_format=self._format)
+        self._module = module.requires_grad_(False).eval()
+        self._module.to(memory_format=self._format)  # pyright: ignore[reportCallIssue]
         with torch.no_grad():
             self.shape = module(example[:1]).shape[1:]
         self.part = max(1, part_bytes // max(1, self._kept(example[:1])))
