@@ -67,6 +67,20 @@ class FrozenBody(nn.Module):
         return self.head(torch.tanh(self.body(x.flatten(1))))
 
 
+class Branches(nn.Module):
+    """Two convolutions whose results are put together, which no known layer does."""
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.one = nn.Conv2d(1, 2, 3, padding=1)
+        self.other = nn.Conv2d(1, 2, 1)
+        self.fc = nn.Linear(36, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        both = torch.cat([torch.tanh(self.one(x)), self.other(x).sigmoid()], 1)
+        return self.fc(F.avg_pool2d(both, 2).flatten(1))
+
+
 def linear(outputs: int) -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(36, outputs))
 

@@ -10,13 +10,25 @@ from ..errors import ArtefactError
 from ..models.description import Architecture
 
 
-def fit(module: nn.Module, architecture: Architecture, constants: Weights) -> nn.Module:
+def fit(
+    module: nn.Module, architecture: Architecture, constants: Weights, *, left_out: bool = False
+) -> nn.Module:
     """Returns a copy of a module with the dtypes and constants that were distilled with.
 
-    A module with other trainable weights than the architecture's is refused.
+    Parameters that were frozen in distillation are frozen. A module with other trainable weights
+    than the architecture's is refused.
+
+    Args:
+        module: The module.
+        architecture: What the header says of it.
+        constants: Frozen parameters and buffers.
+        left_out: Whether they were too large for the file, so that the module brings its own.
     """
     module = copy.deepcopy(module)
     parameters = dict(module.named_parameters())
+    for name, parameter in parameters.items():
+        if name in constants or (left_out and name not in architecture.weights):
+            parameter.requires_grad_(False)
     found = {n: str(list(p.shape)) for n, p in parameters.items() if p.requires_grad}
     wanted = architecture.shapes
     for name in [*wanted, *found]:

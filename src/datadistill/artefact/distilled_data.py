@@ -219,7 +219,8 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
             )
         if module is None:
             module = models.build(architecture.name, architecture.arguments)
-        fitted = fit(module, architecture, self._carried("constants/"))
+        constants, left_out = self._carried("constants/"), self._left_out is not None
+        fitted = fit(module, architecture, constants, left_out=left_out)
         network = Network(fitted, self.inputs[0], device=resolve_device(device))
         if self._left_out and self._left_out != weights_hash(self._belonging_to(network)):
             raise ArtefactError(

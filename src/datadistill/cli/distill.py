@@ -15,6 +15,7 @@ from ..runs.cost import Cost, measure_cost, parse_time, time_text
 from ..runs.division import divided
 from ..runs.folder import RunFolder, free_folder
 from ..runs.follow import follow
+from ..runs.initializations import weights_file
 from ..runs.named import Experiment, check_no_code
 from ..runs.processes import Processes, is_follower, together
 from ..runs.recipes import Preset, read_recipe
@@ -108,12 +109,13 @@ class Distill(Common):
 def _lasting(config: RunConfig) -> RunConfig:
     """Paths that are still right when the run is resumed from another folder."""
     own = config.data not in DATA_SETS and Path(config.data).exists()
+    weights = weights_file(config)
     return replace(
         config,
         data=str(Path(config.data).absolute()) if own else config.data,
         data_dir=config.data_dir and config.data_dir.absolute(),
         pool=config.pool and config.pool.absolute(),
-        weights=config.weights and config.weights.absolute(),
+        weights=weights and weights.absolute(),
     )
 
 

@@ -294,5 +294,10 @@ def image_shape(distilled: DistilledData, choice: DataChoice) -> dict[str, int |
 def is_architecture_of(module: nn.Module, distilled: DistilledData) -> bool:
     """Whether a module has the weights of the network that was distilled for."""
     wanted = distilled.header.architecture.weights
-    found = {n: str([*p.shape]) for n, p in module.named_parameters() if p.requires_grad}
+    frozen = {name.removeprefix("constants/") for name in distilled.carried}
+    found = {
+        name: str([*p.shape])
+        for name, p in module.named_parameters()
+        if p.requires_grad and name not in frozen
+    }
     return found == {name: text[text.index("[") :] for name, text in wanted.items()}

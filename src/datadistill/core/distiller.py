@@ -18,10 +18,12 @@ from .adjoint import Adjoint, BackGradient
 from .distilled import Steps, noise, positive, raw_rate
 from .engine import Engine
 from .initialization import Initialization, networks_for
+from .micro import InParts, check_no_mixing, losses_in_parts
 from .network import Network, Weights
 from .objective import Objective
 from .optimizer import AdamState, adam, adam_init
 from .random import stream
+from .split import Split, steps_through
 from .team import ALONE, Team, check_division
 from .update import GradientDescent, Update, update_of
 
@@ -71,12 +73,14 @@ class DistillerConfig:
     """Longest gradient that a single network may give; longer ones are scaled down."""
     averaging: float = 0.0
     """Share of earlier outer steps in the running mean that becomes the distilled data; 0: none."""
+    micro_batch: int | None = None
+    """Images, real or distilled, to compute at a time; all by default. Fewer need less memory."""
     seed: int = 0
     """Number of all random streams of the run."""
 
     def __post_init__(self) -> None:
         whole = ("steps", "epochs", "images_per_class", "iterations", "networks", "batch_size")
-        for name in (*whole, "decay_every"):
+        for name in (*whole, "decay_every", "micro_batch"):
             self._require(name, lambda value: value >= 1, "at least 1")
         for name in ("learning_rate", "outer_lr", "rates_lr", "decay", "clip_norm"):
             self._require(name, lambda value: 0 < value < math.inf, "a positive number")
@@ -166,6 +170,16 @@ class Distiller:
     """Learns distilled data for a network, an initialization and an objective.
 
     In a team, each member computes its share of the networks, and all end with the same state.
+
+    Attributes:
+        network: The architecture.
+        initialization: Where initial weights come from.
+        objective: What the trained networks are judged by.
+        config: The settings.
+        adjoint: How the gradient travels back through the updates.
+        team: The members among which networks are divided.
+        split: The network in two, where its first layers are frozen: they are not unrolled, and
+            a minibatch of real data is one of features, what they make of the images.
     """
 
     network: Network
@@ -174,8 +188,11 @@ class Distiller:
     config: DistillerConfig
     adjoint: Adjoint = field(default_factory=BackGradient)
     team: Team = ALONE
+    split: Split | None = None
 
     def __post_init__(self) -> None:
+        if self.config.micro_batch:
+            check_no_mixing(self.network)
         if self.initialization.fixed and (self.config.networks or 1) > 1:
             raise ConfigError(
                 f"A fixed initialization is one network; networks = {self.config.networks} would "
@@ -279,19 +296,17 @@ class Distiller:
 
         groups = self.engine.groups(len(mine))
         threads = self.engine.threads // max(1, groups.workers)
+        steps = steps_through(self.split.body, state.current) if self.split else state.current
 
         def outer_loss(weights: Weights) -> Tensor:
-            loss = self.objective.outer_loss
-            if self.objective.is_mean:
-                return self.engine.mean_losses(weights, inputs, labels, loss, threads)
-            return self.engine.losses(weights, inputs, labels, loss)
+            return self._outer_losses(weights, inputs, labels, threads)
 
         def group(networks: range, _: object) -> tuple[Tensor, dict[str, Tensor]]:
             chosen = {n: w[networks.start : networks.stop] for n, w in theta0.items()}
             losses, by_step = self.adjoint(
                 self.update,
                 self.rule.start(chosen),
-                state.current.for_each(len(networks)),
+                steps.for_each(len(networks)),
                 outer_loss,
                 stream(config.seed, "window", t),
             )
@@ -299,6 +314,28 @@ class Distiller:
 
         losses, gradient = _mean(groups.each(group))
         return self.team.mean(numbers, losses, gradient)
+
+    def _outer_losses(
+        self, weights: Weights, inputs: Tensor, labels: Tensor, threads: int
+    ) -> Tensor:
+        """The losses (J,) on real data; in parts, where they are means and memory asks for it."""
+        loss, images = self.objective.outer_loss, self.config.micro_batch
+        if not self.objective.is_mean:
+            return self.engine.losses(weights, inputs, labels, loss)
+        if images and not self.engine.stacked:  # which takes parts of its own accord
+
+            def losses(weights: Weights, inputs: Tensor, labels: Tensor) -> Tensor:
+                return self.engine.losses(weights, inputs, labels, loss)
+
+            return losses_in_parts(losses, weights, inputs, labels, images)
+        return self.engine.mean_losses(weights, inputs, labels, loss, threads)
+
+    def _to_images(self, v: Tensor, images: Tensor) -> Tensor:
+        """The gradient of images (J, steps, images, …), from that of what enters the unroll."""
+        if self.split is None:
+            return v
+        pulled = self.split.body.pull_back(images.flatten(0, 1), v.flatten(1, 2))
+        return pulled.unflatten(1, images.shape[:2])
 
     def _mean(self, by_step: Steps, state: DistillerState) -> dict[str, Tensor]:
         """The mean over networks of their gradients, each no longer than ``clip_norm``.
@@ -308,7 +345,8 @@ class Distiller:
             state: What is learned.
         """
         rates = by_step.learning_rates.permute(2, 0, 1)
-        found = {"inputs": by_step.inputs.transpose(0, 1), "labels": by_step.labels.transpose(0, 1)}
+        images = self._to_images(by_step.inputs.transpose(0, 1), state.current.inputs)
+        found = {"inputs": images, "labels": by_step.labels.transpose(0, 1)}
         if "raw_rates" in state.parameters:  # dη̃/d raw of softplus is the sigmoid
             found["raw_rates"] = rates * state.parameters["raw_rates"].sigmoid()
         found = {name: len(rates) * found[name] for name in state.parameters}
@@ -320,12 +358,14 @@ class Distiller:
     @cached_property
     def engine(self) -> Engine:
         """What computes the losses of the networks."""
-        return Engine(self.network)
+        return Engine(self.split.head if self.split else self.network)
 
     @property
     def update(self) -> Update:
         """Line 6: θ ← θ − η̃ ∇ℓ(x̃, θ), for J networks side by side."""
-        return update_of(self.engine, self.objective.inner_loss, self.rule)
+        update = update_of(self.engine, self.objective.inner_loss, self.rule)
+        images = self.config.micro_batch
+        return InParts(update.rule, update.loss, images) if images else update
 
 
 def _mean(groups: Sequence[tuple[Tensor, dict[str, Tensor]]]) -> tuple[Tensor, dict[str, Tensor]]:

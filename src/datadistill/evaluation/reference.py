@@ -1,5 +1,8 @@
 """The reference every distillation is measured by: ordinary training on all real data."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import torch
 
 from ..core.network import Network, Weights
@@ -25,11 +28,30 @@ def train_on_all(
     progress: ProgressCallback = silent,
 ) -> Weights:
     """Trains J networks on a whole data set with Adam; returns their weights."""
+    settings: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "lr": lr, "seed": seed}
+    *_, weights = learning_on_all(network, theta0, data, objective, **settings, progress=progress)
+    return weights
+
+
+def learning_on_all(
+    network: Network,
+    theta0: Weights,
+    data: LabelledData,
+    objective: Objective,
+    *,
+    epochs: int,
+    batch_size: int = 64,
+    lr: float = 1e-3,
+    seed: int = 0,
+    progress: ProgressCallback = silent,
+) -> Iterator[Weights]:
+    """The same, epoch by epoch: the weights after each."""
     weights, state = theta0, adam_init(theta0)
     architecture = SideBySide(network, data.example())
-    total = epochs * max(len(data) // batch_size, 1)
-    with torch.no_grad():
-        for t in range(total):
+    updates = max(len(data) // batch_size, 1)
+    total = epochs * updates
+    for t in range(total):
+        with torch.no_grad():
             indices = minibatch(seed, t, batch_size, len(data))
             inputs, labels = data.batch(indices, network.device, network.dtype)
             direction = gradient(
@@ -39,5 +61,6 @@ def train_on_all(
                 weights,
             )
             weights, state = adam(weights, direction, state, lr, (0.9, 0.999))
-            progress(Progress("training on all", t + 1, total))
-    return weights
+        progress(Progress("training on all", t + 1, total))
+        if (t + 1) % updates == 0:
+            yield weights

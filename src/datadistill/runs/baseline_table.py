@@ -29,6 +29,8 @@ from ..version import __version__
 from .adaptation import FewShot, others_of
 from .bench import Bench, Images
 from .counts import Counts, Select
+from .featured import Entering
+from .fine_tuning import FINE_TUNING, fine_tuning
 from .parts import Parts
 from .rows import BaselineTable as BaselineTable
 from .rows import Row as Row
@@ -81,15 +83,21 @@ def baseline_table(
     check_enough(distilled.initialization, networks)
     network = distilled.network(module, device)
     _check_data(distilled, network, train, test)
+    if distilled.header.configuration.get("augment") is False:
+        train = dataclasses.replace(train, augmentation=None)
     parts = Parts.read(results, _context(distilled, network, seed, train, test))
-    rest, held_out = train.hold_out(HELD_OUT, seed=0)
+    entering = Entering.of(distilled, network, train, test, progress)
+    images, _ = train.hold_out(HELD_OUT, seed=0)
+    rest, held_out = entering.train.hold_out(HELD_OUT, seed=0)
     bench = Bench(
-        distilled=distilled,
-        network=network,
-        images=_images(distilled, network, rest),
-        train=train,
-        test=test,
-        choosing=_some(held_out if select == "train" else test, counts.examples, "choosing"),
+        distilled=entering.distilled,
+        network=entering.network,
+        images=entering.images(functools.partial(_images, distilled), network, images, rest),
+        train=entering.train,
+        test=entering.test,
+        choosing=_some(
+            held_out if select == "train" else entering.test, counts.examples, "choosing"
+        ),
         picking=_some(held_out, counts.examples, "picking"),
         select=select,
         networks=networks,
@@ -107,6 +115,14 @@ def baseline_table(
 
 def _rows(bench: Bench, source: LabelledData | None) -> list[Row]:
     untrained, distilled = bench.distilled_data()
+    if bench.distilled.header.configuration.get("reset_head"):  # trained on other classes before
+        return [
+            Row("distilled", (distilled,)),
+            Row("random real", *bench.random_real()),
+            Row("optimised real", *bench.optimised_real()),
+            Row("average real", *bench.average_real()),
+            Row(FINE_TUNING, *fine_tuning(bench, HELD_OUT)),
+        ]
     images = [
         Row("random real", *bench.random_real()),
         Row("optimised real", *bench.optimised_real()),

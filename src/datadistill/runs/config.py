@@ -60,6 +60,8 @@ class RunConfig(DistillerConfig):
     """Height and width to resize images to; the data set's own by default."""
     channels: Literal[1, 3] | None = None
     """1 for grey, 3 for colour images; the data set's own by default."""
+    augment: bool | None = None
+    """Whether real images are augmented; by default where the paper does, as the data set says."""
     model: str = "lenet"
     """Network: lenet, alexcifarnet, alexnet, largenet, vgg11, squeezenet, convnet3, linear, mlp,
     or your own as package.module:Class or file.py:Class."""
@@ -77,11 +79,14 @@ class RunConfig(DistillerConfig):
     pool_noise: float = 0.0
     """Noise on the weights that are drawn, in deviations: stands in for a larger pool."""
     weights: Path | None = None
-    """File of one pre-trained network: .safetensors, .pth or .pt."""
+    """File of one pre-trained network: .safetensors, .pth or .pt; also from the data folder."""
     reset_head: bool = False
     """Whether its last layer is reset, for other classes than it was trained on."""
     partial: bool = False
     """Whether to load what fits where file and network differ; what does not is told."""
+    trained: tuple[str, ...] = ()
+    """Layers of a pre-trained network that learn, e.g. --trained classifier features.12; all by
+    default. The others are frozen: they stay as they are, and cost little."""
     scheme: Scheme = "xavier-normal"
     """How initial weights are drawn."""
     objective: str = "classification"
@@ -131,6 +136,11 @@ class RunConfig(DistillerConfig):
         check_name(self.objective)
         if self.objective == Poisoning.name:
             self.make_objective()
+        if self.micro_batch and self.adjoint == "stored-graph":
+            raise ConfigError(
+                "micro_batch saves memory, which the stored-graph adjoint spends.",
+                "Choose the back-gradient adjoint, or leave micro_batch out.",
+            )
         if self.keep == "best" and not self.validation:
             raise ConfigError(
                 "The best cannot be told without validation.", "Set validation to 0.1."

@@ -3,6 +3,7 @@
 import math
 import time
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -18,9 +19,11 @@ from ..core.initialization import Initialization
 from ..core.network import Network
 from ..core.objective import Objective
 from ..core.random import minibatch, stream
+from ..core.split import split, steps_through
 from ..data import LabelledData
+from ..data.features import Features
 from ..errors import NonFiniteError
-from ..evaluation import evaluate
+from ..evaluation import Evaluation, curve, evaluate
 from ..pools import PoolInit, at_most, check_enough
 from .config import MACHINE, RunConfig
 from .initializations import Beginning
@@ -89,7 +92,9 @@ class Distillation:
         if config.validation:
             data, held_out = data.hold_out(config.validation, config.seed)
         config = config.for_examples(len(data))
-        distiller = Distiller(network, initialization, objective, config, adjoint, team)
+        distiller = Distiller(
+            network, initialization, objective, config, adjoint, team, split(network)
+        )
         config = replace(
             config,
             networks=distiller.networks,
@@ -142,16 +147,27 @@ class Distillation:
         """How good the distilled data of a state are on held-out training data, if there are."""
         if self.held_out is None:
             return None
-        reached = evaluate(
-            self.distilled(state.distilled, state.outer_step),
-            self.held_out,
-            networks=self.validation_networks,
-            device=str(self.distiller.network.device),
-            team=self.team,
-        )
+        reached = self._evaluated(self.distilled(state.distilled, state.outer_step), self.held_out)
         if not math.isfinite(reached.mean):  # networks that diverged have no mean squared error
             return None
         return Measured(state.outer_step, state.distilled, reached.claim())
+
+    def _evaluated(self, distilled: DistilledData, held_out: LabelledData) -> Evaluation:
+        """How good distilled data are, by features where there are such."""
+        split, features = self.distiller.split, self._held_out_features
+        how: dict[str, Any] = {"networks": self.validation_networks, "team": self.team}
+        network = self.distiller.network
+        if split is None or features is None or not features.fit:
+            return evaluate(distilled, held_out, device=str(network.device), **how)
+        return curve(
+            steps_through(split.body, distilled.steps.to(network.device, network.dtype)),
+            split.head,
+            partial(distilled.initial_weights, network),
+            features.whole(),
+            self.distiller.objective,
+            rule=self.distiller.rule,
+            **how,
+        )[0]
 
     @property
     def validation_networks(self) -> int:
@@ -201,7 +217,22 @@ class Distillation:
         config, network = self.config, self.distiller.network
         indices = minibatch(config.seed, t, config.batch_size, len(self.data))
         views = stream(config.seed, "augmentation", t)
+        if self._features:
+            return self._features.batch(indices, views)
         return self.data.batch(indices, network.device, network.dtype, views)
+
+    @cached_property
+    def _features(self) -> Features | None:
+        """The features of the training data, where the network's first layers are frozen."""
+        return self._features_of(self.data)
+
+    @cached_property
+    def _held_out_features(self) -> Features | None:
+        return self._features_of(self.held_out) if self.held_out else None
+
+    def _features_of(self, data: LabelledData) -> Features | None:
+        split, network = self.distiller.split, self.distiller.network
+        return Features(data, split.body, network.device, network.dtype) if split else None
 
     def _due(self, outer_step: int) -> bool:
         every = self.config.validate_every or self.config.iterations

@@ -4,13 +4,15 @@ import copy
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from torch import nn
 
 from ..core.initialization import FixedInit, Initialization, RandomInit
 from ..core.network import Network
-from ..data import LabelledData
+from ..data import LabelledData, data_folder
 from ..errors import ConfigError
 from ..models.description import describe, weights_hash
+from ..models.freezing import train_only
 from ..models.weights import load_weights, place_weights
 from ..pools import Pool, PoolInit
 from .config import RunConfig
@@ -25,6 +27,7 @@ class Beginning:
         config: The configuration.
         given: The initialization, where it is known already.
         source: Where the module's weights come from, if they were loaded.
+        fresh: Weights that were not in what was loaded, and are drawn instead.
         notes: What the user should know of them.
     """
 
@@ -32,6 +35,7 @@ class Beginning:
     config: RunConfig
     given: Initialization | None = None
     source: str | None = None
+    fresh: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -57,9 +61,9 @@ class Beginning:
     @classmethod
     def _fixed_pretrained(cls, config: RunConfig, module: nn.Module) -> "Beginning":
         how = {"reset_head": config.reset_head, "partial": config.partial}
-        if config.weights:
-            report = load_weights(module, config.weights, **how)
-            source = Path(config.weights).name
+        if weights := weights_file(config):
+            report = load_weights(module, weights, **how)
+            source = weights.name
         else:
             assert config.pool
             fixed = Pool(config.pool).fixed(config.init_seed)
@@ -67,7 +71,12 @@ class Beginning:
             assert fixed.source
             report = place_weights(module, fixed.weights, f"The {fixed.source},", **how)
             source = fixed.source
-        return cls(module, config, source=source, notes=(f"{source}: {report}.",))
+        fresh = (*report.missing, *report.mismatched)
+        notes = (f"{source}: {report}.",)
+        if config.trained:
+            train_only(module, config.trained)
+            _check_learned(module, source, (*report.reset, *fresh))
+        return cls(module, config, source=source, fresh=fresh, notes=notes)
 
     def initialization(self, network: Network, data: LabelledData) -> Initialization:
         """The initialization, for a network made of the module; refuses a pool that does not fit.
@@ -78,12 +87,36 @@ class Beginning:
         """
         if self.given is None:
             config = self.config
-            return FixedInit(config.init_seed, config.scheme, network.weights, self.source)
+            weights = network.weights
+            if self.fresh:
+                drawn = FixedInit(config.init_seed, config.scheme)
+                found = drawn.sample(network, [torch.Generator()])
+                weights = weights | {name: found[name][0] for name in self.fresh if name in found}
+            return FixedInit(config.init_seed, config.scheme, weights, self.source)
         if isinstance(self.given, PoolInit):
             architecture = describe(network, self.module)
             constants = weights_hash(network.constants)
             self.given.pool.check_fits(architecture, data.input_shape, constants)
         return self.given
+
+
+def weights_file(config: RunConfig) -> Path | None:
+    """The file of weights that a configuration names: from here, or else in the data folder."""
+    if config.weights is None or config.weights.exists():
+        return config.weights
+    below = data_folder(config.data_dir) / config.weights
+    return below if below.exists() else config.weights
+
+
+def _check_learned(module: nn.Module, source: str, new: tuple[str, ...]) -> None:
+    """Refuses to freeze weights that nobody has trained."""
+    frozen = [n for n, p in module.named_parameters() if n in new and not p.requires_grad]
+    if frozen:
+        layer = frozen[0].rpartition(".")[0]
+        raise ConfigError(
+            f"{frozen[0]} does not come from {source} and would be frozen as it is.",
+            f"Train that layer too: add {layer} to trained.",
+        )
 
 
 def _check_flags(config: RunConfig) -> None:
@@ -103,6 +136,7 @@ def _check_flags(config: RunConfig) -> None:
         "weights": config.weights is not None and kind != "fixed-pretrained",
         "reset_head": config.reset_head and kind != "fixed-pretrained",
         "partial": config.partial and kind != "fixed-pretrained",
+        "trained": bool(config.trained) and kind != "fixed-pretrained",
     }
     for name, wrong in meaningless.items():
         if wrong:

@@ -37,7 +37,11 @@ class Experiment:
         """Reads the data and makes the network."""
         resolve_device(config.device)  # before the data, which may take long
         train, test = data.load(
-            config.data, config.data_dir, size=config.size, channels=config.channels
+            config.data,
+            config.data_dir,
+            size=config.size,
+            channels=config.channels,
+            augment=config.augment,
         )
         own = ":" in config.model
         module = models.find(

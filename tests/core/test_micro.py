@@ -1,0 +1,116 @@
+"""Micro-batches: parts of a batch give the gradient of the whole."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from datadistill.core.adjoint import Adjoint, BackGradient, Truncated
+from datadistill.core.distilled import Steps
+from datadistill.core.distiller import Distiller, DistillerConfig
+from datadistill.core.initialization import FixedInit
+from datadistill.core.micro import InParts, losses_in_parts
+from datadistill.core.network import Network, Weights
+from datadistill.core.objective import Classification, Objective, Regression
+from datadistill.core.poisoning import Poisoning
+from datadistill.core.random import stream
+from datadistill.core.update import update_of
+from datadistill.errors import ConfigError, ModelError
+from datadistill.models import SqueezeNet
+from datadistill.runs import RunConfig
+from tests.helpers import Branches, problem
+
+CLOSE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-13}
+
+
+@pytest.mark.parametrize("adjoint", [BackGradient(), BackGradient(2), Truncated(2)], ids=repr)
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("own", [False, True])
+def test_a_step_in_parts_is_the_step(adjoint: Adjoint, momentum: float, own: bool) -> None:
+    given = problem("convolutional", steps=2, epochs=2, networks=2, momentum=momentum)
+    steps = given.steps.for_each(2) if own else given.steps
+    expected = given.differentiate(adjoint, steps)
+    update = update_of(given.network, given.objective.inner_loss, given.rule)
+    found = adjoint(
+        InParts(update.rule, update.loss, 2),  # of 3 images
+        given.rule.start(given.theta0),
+        steps,
+        given.outer_loss,
+        stream(0, "window", 0),
+    )
+    torch.testing.assert_close(found[0], expected[0], **CLOSE)
+    for one, other in zip(_leaves(found[1]), _leaves(expected[1]), strict=True):
+        torch.testing.assert_close(one, other, **CLOSE)
+
+
+@pytest.mark.parametrize("objective", ["classification", "binary", "regression"])
+def test_the_outer_loss_in_parts_is_the_loss(objective: str) -> None:
+    given = problem("mlp", objective, networks=2)
+
+    def losses(weights: Weights, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return given.network.losses(weights, x, y, given.objective.outer_loss)
+
+    def gradient(images: int | None) -> tuple[torch.Tensor, ...]:
+        weights = {n: w.clone().requires_grad_() for n, w in given.theta0.items()}
+        each = (
+            losses_in_parts(losses, weights, *given.batch, images)
+            if images
+            else losses(weights, *given.batch)
+        )
+        factors = torch.tensor([1.0, -2.0], dtype=torch.float64)
+        return each, *torch.autograd.grad((factors * each).sum(), [*weights.values()])
+
+    for images in (1, 2, 7):
+        torch.testing.assert_close(gradient(images), gradient(None), **CLOSE)
+
+
+@pytest.mark.parametrize(
+    "objective", [Classification(), Regression(), Poisoning(0, 1)], ids=lambda o: o.name
+)
+def test_a_distillation_in_micro_batches_has_the_same_gradient(objective: Objective) -> None:
+    random = torch.Generator().manual_seed(0)
+    inputs = torch.randn(7, 1, 6, 6, generator=random).double()
+    labels = torch.arange(7) % 3
+    if isinstance(objective, Regression):
+        labels = torch.randn(7, 3, generator=random).double()
+    network = Network(Branches(3), inputs, dtype=torch.float64)
+    config = DistillerConfig(steps=1, epochs=3, images_per_class=5, learning_rate=0.2)
+    whole = Distiller(network, FixedInit(1), objective, config)
+    parts = dataclasses.replace(whole, config=dataclasses.replace(config, micro_batch=2))
+    assert whole.engine.stacked is None  # or it would take parts of its own accord
+    state = whole.init(inputs.shape[1:], labels)
+    expected = whole.gradient(state, (inputs, labels))
+    torch.testing.assert_close(parts.gradient(state, (inputs, labels)), expected, **CLOSE)
+
+
+def test_micro_batches_of_squeezenet_at_224_px_give_the_gradient_of_the_whole() -> None:
+    random = torch.Generator().manual_seed(0)
+    inputs = torch.randn(3, 3, 224, 224, generator=random).double()
+    labels = torch.arange(3) % 2
+    network = Network(SqueezeNet(classes=2, width=16), inputs, dtype=torch.float64)
+    config = DistillerConfig(steps=1, epochs=1, learning_rate=0.1)
+    whole = Distiller(network, FixedInit(1), Classification(), config)
+    parts = dataclasses.replace(whole, config=dataclasses.replace(config, micro_batch=1))
+    state = whole.init(inputs.shape[1:], labels)
+    expected = whole.gradient(state, (inputs, labels))
+    torch.testing.assert_close(parts.gradient(state, (inputs, labels)), expected, **CLOSE)
+    assert expected[1]["inputs"].abs().max() > 0
+
+
+def test_networks_that_mix_images_and_stored_graphs_are_refused() -> None:
+    inputs = torch.randn(4, 1, 6, 6)
+    mixing = nn.Sequential(nn.Flatten(), nn.Linear(36, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
+    with pytest.raises(ModelError, match="mixes the images of a batch"):
+        Distiller(
+            Network(mixing, inputs), FixedInit(), Classification(), DistillerConfig(micro_batch=2)
+        )
+    with pytest.raises(ConfigError, match="micro_batch is 0"):
+        DistillerConfig(micro_batch=0)
+    with pytest.raises(ConfigError, match="stored-graph adjoint spends"):
+        RunConfig(micro_batch=2, adjoint="stored-graph")
+
+
+def _leaves(steps: Steps) -> tuple[torch.Tensor, ...]:
+    return steps.inputs, steps.labels, steps.learning_rates

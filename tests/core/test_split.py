@@ -1,0 +1,134 @@
+"""Frozen layers: they are not unrolled, and the gradient is that of the whole network."""
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from datadistill.core.distiller import Distiller, DistillerConfig, DistillerState
+from datadistill.core.initialization import RandomInit, networks_for
+from datadistill.core.network import Network
+from datadistill.core.objective import Classification
+from datadistill.core.split import Body, Split, split
+from tests.helpers import Branches, Convolutional, FrozenBody, SharedWeights, nested_autograd
+
+LABELS = torch.arange(12) % 3
+INPUTS = torch.randn(12, 1, 6, 6, generator=torch.Generator().manual_seed(0)).double()
+
+
+def branching() -> nn.Module:
+    """Frozen convolutions whose results are put together, as in SqueezeNet, then learned ones."""
+    frozen = Branches(8).requires_grad_(False)
+    return nn.Sequential(frozen, nn.Tanh(), nn.Linear(8, 5), nn.Tanh(), nn.Linear(5, 3))
+
+
+def cut(module: nn.Module) -> tuple[Network, Split]:
+    network = Network(module, INPUTS, dtype=torch.float64)
+    found = split(network)
+    assert found
+    return network, found
+
+
+def distillers(module: nn.Module, **settings: object) -> tuple[Distiller, Distiller]:
+    """The same distillation with the whole network, and with the network in two."""
+    network, found = cut(module)
+    given = {"steps": 2, "epochs": 3, "learning_rate": 0.3, "networks": 2} | settings
+    config = DistillerConfig(**given)  # pyright: ignore
+    whole = Distiller(network, RandomInit(), Classification(), config)
+    return whole, dataclasses.replace(whole, split=found)
+
+
+def start(made: Distiller) -> DistillerState:
+    return made.init(INPUTS.shape[1:], LABELS)
+
+
+@pytest.mark.parametrize("make", [lambda: FrozenBody(3), branching], ids=["linear", "branching"])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"momentum": 0.9}, {"clip_norm": 1e-3}, {"learn_labels": True}, {"micro_batch": 2}],
+    ids=str,
+)
+def test_the_gradient_of_a_split_network_is_that_of_the_whole(
+    make: Callable[[], nn.Module], settings: dict[str, object]
+) -> None:
+    whole, made = distillers(make(), **settings)
+    assert made.split
+    expected = whole.gradient(start(whole), (INPUTS, LABELS))
+    found = made.gradient(start(made), (made.split.body(INPUTS), LABELS))
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-14)
+    assert expected[1]["inputs"].abs().max() > 1e-6
+
+
+def test_it_is_that_of_finite_differences_and_of_an_independent_unroll() -> None:
+    _, made = distillers(branching(), networks=1)
+    assert made.split
+    state, batch = start(made), (made.split.body(INPUTS), LABELS)
+    losses, gradient = made.gradient(state, batch)
+
+    def loss_at(inputs: Tensor) -> float:
+        moved = dataclasses.replace(state, parameters={**state.parameters, "inputs": inputs})
+        return float(made.gradient(moved, batch)[0])
+
+    inputs = state.parameters["inputs"]
+    direction = torch.randn(inputs.shape, generator=torch.Generator().manual_seed(1)).double()
+    slope = (loss_at(inputs + 1e-5 * direction) - loss_at(inputs - 1e-5 * direction)) / 2e-5
+    assert slope == pytest.approx(float((gradient["inputs"] * direction).sum()), rel=1e-7)
+
+    theta0 = made.initialization.sample(made.network, networks_for(0, "network", [0]))
+    steps = dataclasses.replace(state.current, labels=torch.eye(3).double()[state.current.labels])
+    one = {name: w[0] for name, w in theta0.items()}
+    outer, expected = nested_autograd(
+        made.network.module(), one, steps, (INPUTS, LABELS), "classification"
+    )
+    assert float(losses) == pytest.approx(float(outer), rel=1e-12)
+    torch.testing.assert_close(gradient["inputs"], expected[0], rtol=1e-9, atol=1e-13)
+
+
+def test_images_pass_the_frozen_layers_in_parts() -> None:
+    _, found = cut(branching())
+    v = torch.randn(2, 12, *found.body.shape, generator=torch.Generator().manual_seed(2)).double()
+    assert found.body.part >= 12
+    whole = found.body(INPUTS), found.body.pull_back(INPUTS, v)
+    one = Body(found.body._module, INPUTS, part_bytes=1)  # pyright: ignore[reportPrivateUsage]
+    assert one.part == 1
+    torch.testing.assert_close((one(INPUTS), one.pull_back(INPUTS, v)), whole)
+
+
+class AroundTheCorner(FrozenBody):
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.body(x.flatten(1))
+        return self.head(torch.tanh(hidden)) + hidden[:, :3] + x.flatten(1)[:, :3]
+
+
+class Choosing(FrozenBody):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x if bool(x.sum() > 0) else x + 1)
+
+
+def last_layer_frozen() -> nn.Module:
+    module = Convolutional(3)
+    module.fc.requires_grad_(False)
+    return module
+
+
+def normalised() -> nn.Module:
+    frozen = nn.Sequential(nn.Flatten(), nn.Linear(36, 6), nn.BatchNorm1d(6)).requires_grad_(False)
+    return nn.Sequential(frozen, nn.Linear(6, 3))
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        Convolutional(3),  # nothing is frozen
+        last_layer_frozen(),
+        normalised(),  # the features of an image depend on those beside it
+        AroundTheCorner(3),  # more than one frozen result is used later
+        Choosing(3),  # cannot be traced
+        SharedWeights(3).requires_grad_(True),
+    ],
+    ids=lambda module: type(module).__name__,
+)
+def test_other_networks_are_left_whole(module: nn.Module) -> None:
+    assert split(Network(module, INPUTS, dtype=torch.float64)) is None
