@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 from ..errors import ModelError
 from .distilled import Step
 from .network import Network, Weights
-from .update import Learner, Update, gradient
+from .update import Gradient, Learner, Update, gradient
 
 Losses = Callable[[Weights, Tensor, Tensor], Tensor]
 """(θ, inputs, labels) → the mean losses (J,) of J networks."""
@@ -43,8 +43,13 @@ class InParts(Update):
 
         return self.rule(linear, learner, step)
 
-    def pull_back(self, learner: Learner, step: Step, v: list[Tensor]) -> tuple[list[Tensor], Step]:
+    def record(self, learner: Learner, step: Step) -> Gradient:
+        """What is needed to pull back; the parts' gradients are computed then, one by one."""
+        return Gradient(learner, learner.weights, step, [])
+
+    def pull_back(self, g: Gradient, v: list[Tensor]) -> tuple[list[Tensor], Step]:
         """(∂L/∂θ_t, ∂L/∂step): each part adds its own to v."""
+        learner, step = g.learner, g.step
         count, of_steps = len(learner.weights), list[Step]()
         of_weights, of_velocity = v[:count], v[count:]
         for share, part in self._parts(step):
@@ -52,7 +57,7 @@ class InParts(Update):
             def loss(weights: Weights, step: Step, share: float = share) -> Tensor:
                 return share * self.loss(weights, step)
 
-            back, own = self.rule.pull_back(loss, learner, part, v)
+            back, own = self.rule.pull_back(self.rule.record(loss, learner, part), v)
             moves = zip(of_weights, back[:count], v[:count], strict=True)
             of_weights, of_velocity = [t + (b - one) for t, b, one in moves], back[count:]
             of_steps.append(own)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
@@ -164,7 +164,7 @@ class Update:
 
     rule: GradientDescent
     loss: StepLoss
-    weighable: bool = False
+    weighable: bool = field(default=False, kw_only=True)
 
     def __call__(self, learner: Learner, step: Step) -> Learner:
         """Makes one update."""
@@ -209,7 +209,7 @@ def update_of(network: Network | Engine, loss: Loss, rule: GradientDescent) -> U
 
     # Where torch.func computes networks side by side, graphs do not tell what they keep.
     weighable = isinstance(network, Engine) and network.stacked is not None
-    return Update(rule, step_loss, weighable)
+    return Update(rule, step_loss, weighable=weighable)
 
 
 def _rate(rate: Tensor, w: Tensor) -> Tensor:
