@@ -13,6 +13,7 @@ MAKERS = {
     "mnist": makers.make_mnist,
     "fashion-mnist": makers.make_mnist,
     "usps": makers.make_usps,
+    "usps-mixed": makers.make_usps,
     "svhn": makers.make_svhn,
     "svhn-gray": makers.make_svhn,
     "cifar10": makers.make_cifar10,

@@ -21,7 +21,7 @@ from ..progress import Progress
 from .bench import CHOOSING_SEED, FIGURES, Bench, Values
 
 LEARNING_RATES = (1e-4, 3e-4, 1e-3)
-CONFUSIONS = (0.2, 1.0)
+CONFUSIONS = (0.05, 0.2)
 
 
 def others_of(distilled: DistilledData, network: Network) -> Sample | None:
