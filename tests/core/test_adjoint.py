@@ -1,5 +1,6 @@
 """The most important test of the project: the gradients are right."""
 
+import gc
 import itertools
 
 import pytest
@@ -172,7 +173,7 @@ def test_small_graphs_are_kept_and_change_no_bit_of_the_gradient(
 ) -> None:
     case = problem(network, steps=3, epochs=2, networks=2, momentum=momentum)
     update = update_of(Engine(case.network), case.objective.inner_loss, case.rule)
-    assert update.weighable
+    assert update.sizes == {}
     recorded: list[int] = []
 
     class Counted(Update):
@@ -184,23 +185,24 @@ def test_small_graphs_are_kept_and_change_no_bit_of_the_gradient(
             recorded.append(2)
             return super().__call__(learner, step)
 
-    counted = Counted(update.rule, update.loss, weighable=True)
+    counted = Counted(update.rule, update.loss, sizes=update.sizes)
 
     def differentiate(adjoint: Adjoint) -> Steps:
         recorded.clear()
         start = case.rule.start(case.theta0)
         return adjoint(counted, start, case.steps, case.outer_loss, stream(0, "window", 0))[1]
 
+    differentiate(BackGradient())
+    assert recorded == 7 * [1]  # the first time one more, to be weighed
     kept = differentiate(BackGradient())
     assert recorded == 6 * [1]  # each update once
     windowed = differentiate(Truncated(4, random=False))
     assert recorded == 2 * [2] + 4 * [1]
-    _, size = update.weigh(case.rule.start(case.theta0), case.steps[Position(0, 0)])
+    size = update.kept_bytes(case.rule.start(case.theta0), case.steps[Position(0, 0)])
     assert size > sum(w.nbytes for w in case.theta0.values())  # the gradient itself, and more
     monkeypatch.setattr("datadistill.core.adjoint.GRAPH_BYTES", 6 * size - 1)
     rebuilt = differentiate(BackGradient())
-    assert sorted(recorded) == 7 * [1] + 6 * [2]  # one to weigh it
-    assert recorded[1:] == 6 * [2] + 6 * [1]
+    assert recorded == 6 * [2] + 6 * [1]
     for name, gradient in leaves(rebuilt).items():
         assert torch.equal(gradient, leaves(kept)[name])
         _, alone = case.differentiate(StoredGraph())
@@ -208,6 +210,22 @@ def test_small_graphs_are_kept_and_change_no_bit_of_the_gradient(
     _, alone = case.differentiate(Truncated(4, random=False))
     for name, gradient in leaves(windowed).items():
         assert relative_error(gradient, leaves(alone)[name]) < 1e-12
+
+
+def test_a_graph_that_was_weighed_is_gone_afterwards() -> None:
+    case = problem("convolutional")
+    engine = Engine(case.network)
+    update = update_of(engine, case.objective.inner_loss, case.rule)
+
+    def weighed() -> int:
+        """The tensors that are left."""
+        engine.kept_bytes.clear()
+        update.kept_bytes(case.rule.start(case.theta0), case.steps[Position(0, 0)])
+        gc.collect()
+        return sum(issubclass(type(one), Tensor) for one in gc.get_objects())
+
+    first = weighed()
+    assert weighed() == first
 
 
 def test_segments_are_as_few_as_keep_within_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,9 +146,9 @@ def _sweep(
     with torch.no_grad():
         for position in before:
             learner = update(learner, steps[position])
-    trail: _Trail | None = None if segments else _graphs(update, learner, steps, inside)
-    parts = _divide(inside, 1 if trail else segments or segments_of(window, learner))
-    trail = trail or _Weights(update, learner, len(parts[0]))
+    graphs = not segments and _are_small(update, learner, steps[inside[0]], window)
+    parts = _divide(inside, 1 if graphs else segments or segments_of(window, learner))
+    trail = _Graphs(update) if graphs else _Weights(update, learner, len(parts[0]))
     starts = _Kept(learner, len(parts) - 1)
 
     def forward(learner: Learner, positions: list[Position]) -> Learner:
@@ -209,12 +209,11 @@ class _Weights(_Trail):
 class _Graphs(_Trail):
     """Keeps the graphs: each update's gradient is computed once, not twice."""
 
-    def __init__(self, update: Update, first: Gradient) -> None:
-        self._update, self._first = update, [first]
-        self._graphs: list[Gradient] = []
+    def __init__(self, update: Update) -> None:
+        self._update, self._graphs = update, list[Gradient]()
 
     def make(self, t: int, learner: Learner, step: Step) -> Learner:
-        made = self._first.pop() if self._first else self._update.record(learner, step)
+        made = self._update.record(learner, step)
         self._graphs.append(made)
         return self._update.after(made)
 
@@ -222,15 +221,13 @@ class _Graphs(_Trail):
         return self._graphs.pop()
 
 
-def _graphs(
-    update: Update, learner: Learner, steps: Steps, positions: list[Position]
-) -> _Graphs | None:
-    """A trail of graphs, where those of all updates take little memory."""
+def _are_small(update: Update, learner: Learner, step: Step, updates: int) -> bool:
+    """Whether the graphs of so many updates take little memory."""
     at_least = sum(own.nbytes for own in learner.weights.values())
-    if not update.weighable or len(positions) * at_least > GRAPH_BYTES:
-        return None
-    first, size = update.weigh(learner, steps[positions[0]])
-    return _Graphs(update, first) if len(positions) * size <= GRAPH_BYTES else None
+    return (
+        updates * at_least <= GRAPH_BYTES
+        and updates * update.kept_bytes(learner, step) <= GRAPH_BYTES
+    )
 
 
 class _Kept:

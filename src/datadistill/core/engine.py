@@ -29,11 +29,13 @@ class Engine:
     Attributes:
         network: The architecture.
         stacked: The same layer by layer, if its layers are known: faster, and for many threads.
+        kept_bytes: What recorded gradients of it keep, as far as they have been weighed.
     """
 
     def __init__(self, network: Network) -> None:
         self.network = network
         self.stacked: Stacked | None = stacked(network)
+        self.kept_bytes: dict[tuple[torch.Size, ...], int] = {}
 
     @property
     def threads(self) -> int:

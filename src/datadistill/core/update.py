@@ -159,12 +159,12 @@ class Update:
     Attributes:
         rule: The update rule.
         loss: ℓ.
-        weighable: Whether it can be told how much memory a recorded gradient keeps.
+        sizes: What recorded gradients keep, by the shapes of learner and step, if it can be told.
     """
 
     rule: GradientDescent
     loss: StepLoss
-    weighable: bool = field(default=False, kw_only=True)
+    sizes: dict[tuple[torch.Size, ...], int] | None = field(default=None, kw_only=True)
 
     def __call__(self, learner: Learner, step: Step) -> Learner:
         """Makes one update."""
@@ -174,10 +174,16 @@ class Update:
         """The gradient of one update, to be pulled back through."""
         return self.rule.record(self.loss, learner, step)
 
-    def weigh(self, learner: Learner, step: Step) -> tuple[Gradient, float]:
-        """The same, and how many bytes it keeps beside the learner and the step."""
-        if not self.weighable:
-            return self.record(learner, step), math.inf
+    def kept_bytes(self, learner: Learner, step: Step) -> float:
+        """How many bytes a recorded gradient keeps beside the learner and the step."""
+        if self.sizes is None:
+            return math.inf
+        shape = (*(own.shape for own in learner.leaves()), step.inputs.shape)
+        if shape not in self.sizes:
+            self.sizes[shape] = self._weigh(learner, step)
+        return self.sizes[shape]
+
+    def _weigh(self, learner: Learner, step: Step) -> int:
         kept: dict[int, int] = {}
 
         def pack(saved: Tensor) -> Tensor:
@@ -186,10 +192,12 @@ class Update:
             return saved
 
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved):
-            found = self.record(learner, step)
+            g = self.record(learner, step)
+        kept |= {one.untyped_storage().data_ptr(): one.nbytes for one in g.values}
         there = {one.untyped_storage().data_ptr() for one in (*learner.leaves(), step.inputs)}
-        kept |= {one.untyped_storage().data_ptr(): one.nbytes for one in found.values}
-        return found, sum(size for place, size in kept.items() if place not in there)
+        # A graph whose saved tensors went through Python holds itself alive until it is used.
+        self.pull_back(g, [torch.zeros_like(own) for own in learner.leaves()])
+        return sum(size for place, size in kept.items() if place not in there)
 
     def after(self, g: Gradient) -> Learner:
         """The learner after a recorded update."""
@@ -208,8 +216,8 @@ def update_of(network: Network | Engine, loss: Loss, rule: GradientDescent) -> U
         return losses(weights, step.inputs, step.labels, loss)
 
     # Where torch.func computes networks side by side, graphs do not tell what they keep.
-    weighable = isinstance(network, Engine) and network.stacked is not None
-    return Update(rule, step_loss, weighable=weighable)
+    sizes = network.kept_bytes if isinstance(network, Engine) and network.stacked else None
+    return Update(rule, step_loss, sizes=sizes)
 
 
 def _rate(rate: Tensor, w: Tensor) -> Tensor:

@@ -80,13 +80,12 @@ class SideBySide:
         """Bytes that the graph of one network's forward pass keeps for some inputs."""
         seen: dict[int, int] = {}
 
-        def pack(tensor: Tensor) -> Tensor:
+        def pack(tensor: Tensor) -> None:  # a graph that kept it would keep itself alive
             storage = tensor.untyped_storage()
             seen[storage.data_ptr()] = storage.nbytes()
-            return tensor
 
         leaves = {n: w.clone().requires_grad_() for n, w in self.network.weights.items()}
-        with torch.enable_grad(), saved_tensors_hooks(pack, lambda tensor: tensor):
+        with torch.enable_grad(), saved_tensors_hooks(pack, lambda _: inputs):
             weights = {name: w[None] for name, w in leaves.items()}
             outputs = self.network(weights, inputs.clone())  # a part would count as the whole
         of_weights = {w.untyped_storage().data_ptr() for w in leaves.values()}
