@@ -26,7 +26,7 @@ EXAMPLES = 600
 RECIPES = {"squeezenet-cub200": "the last layer learns"}
 
 
-def measure(*, quick: bool = False) -> dict[str, Any]:
+def measure(*, quick: bool = False) -> dict[str, Any]:  # noqa: ARG001 (all benchmarks take it)
     """The peak of the recipes for 200 classes; quick runs measure the same."""
     found = {name: growth_in_own_process("benchmarks.imagenet", name) for name in RECIPES}
     return {
