@@ -102,7 +102,7 @@ class Engine:
 
             return _sums(shares.each(share))
 
-        return _Known.apply(both, *weights.values())  # pyright: ignore[reportReturnType]
+        return Known.apply(both, *weights.values())  # pyright: ignore[reportReturnType]
 
     def _part(self, networks: int) -> int:
         """How many examples of a minibatch to take at once, for networks side by side."""
@@ -119,7 +119,7 @@ def whole_vectors(images: int) -> int:
     return images // LANES * LANES or max(1, images)
 
 
-class _Known(Function):
+class Known(Function):
     """A function of weights whose losses (J,) and gradients are computed together, at once."""
 
     @staticmethod

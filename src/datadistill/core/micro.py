@@ -7,15 +7,13 @@ sums over parts. Each part's graph is gone before the next is made.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from ..errors import ModelError
 from .distilled import Step
+from .engine import Known
 from .network import Network, Weights
 from .update import Gradient, Learner, Update, gradient
 
@@ -98,7 +96,7 @@ def losses_in_parts(
         pairs = zip(inputs.split(images), labels.split(images), strict=True)
         return [*_sum(part(*pair) for pair in pairs).values()]
 
-    return _Known.apply(both, *weights.values())  # pyright: ignore[reportReturnType]
+    return Known.apply(both, *weights.values())  # pyright: ignore[reportReturnType]
 
 
 def check_no_mixing(network: Network) -> None:
@@ -116,24 +114,6 @@ def check_no_mixing(network: Network) -> None:
             f"{network.name} mixes the images of a batch, as batch normalisation does.",
             "Leave micro_batch out: parts of a batch would give another gradient.",
         )
-
-
-class _Known(Function):
-    """A function of weights whose losses (J,) and gradients are computed together, at once."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, both: Callable[[Sequence[Tensor]], list[Tensor]], *weights: Tensor
-    ) -> Tensor:
-        losses, *gradients = both(weights)
-        ctx.save_for_backward(*gradients)
-        return losses
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *v: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        each = (g * v[0].to(g.dtype).view(-1, *[1] * (g.ndim - 1)) for g in ctx.saved_tensors)
-        return None, *each
 
 
 def _sum(trees: Iterator[Weights]) -> Weights:
