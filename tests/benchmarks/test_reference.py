@@ -8,6 +8,7 @@ from benchmarks.speed import Case, compare, prepare
 from torch import nn
 
 from datadistill.core.optimizer import adam, adam_init
+from datadistill.core.random import minibatch
 from datadistill.models import AlexCifarNet, LeNet
 from datadistill.runs.distillation import Distillation
 from tests.helpers import NETWORKS, relative_error
@@ -32,11 +33,13 @@ def test_losses_and_gradients_are_those_of_the_distiller(
     module: nn.Module, shape: tuple[int, ...]
 ) -> None:
     distillation = small(module, shape)
-    state, batch = distillation.start().distiller, distillation.batch(0)
-    losses, expected = distillation.distiller.gradient(state, batch)
-    found_losses, found = gradient(
-        distillation.distiller.network.module(), sampled(distillation, 0), state.distilled, batch
-    )
+    state, network = distillation.start().distiller, distillation.distiller.network
+    losses, expected = distillation.distiller.gradient(state, distillation.batch(0))
+    # Not the batch above: where the first layers are frozen, that is of their features.
+    images = minibatch(distillation.config.seed, 0, 12, len(distillation.data))
+    batch = distillation.data.batch(images, network.device, network.dtype)
+    networks = sampled(distillation, 0)
+    found_losses, found = gradient(network.module(), networks, state.distilled, batch)
     raw = found.learning_rates * state.parameters["raw_rates"].sigmoid()
     assert relative_error(found_losses, losses) < 1e-10
     assert relative_error(found.inputs, expected["inputs"]) < 1e-10

@@ -225,7 +225,7 @@ def test_a_graph_that_was_weighed_is_gone_afterwards() -> None:
         return sum(issubclass(type(one), Tensor) for one in gc.get_objects())
 
     first = weighed()
-    assert weighed() == first
+    assert max(weighed() for _ in range(3)) <= first
 
 
 def test_segments_are_as_few_as_keep_within_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
