@@ -8,12 +8,13 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 STATUS = Path("/proc/self/status")
 
 
-def growth_in_own_process(module: str, *arguments: object) -> int:
-    """What ``python -m module arguments`` prints: bytes by which a peak grew."""
+def growth_in_own_process(module: str, *arguments: object) -> Any:
+    """What ``python -m module arguments`` prints: bytes by which a peak grew, or some such."""
     command = [sys.executable, "-m", module, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)

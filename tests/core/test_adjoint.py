@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from datadistill.core.adjoint import (
     segments_of,
 )
 from datadistill.core.distilled import Position, Step, Steps
-from datadistill.core.engine import Engine
+from datadistill.core.engine import Engine, Room
 from datadistill.core.random import stream
 from datadistill.core.update import Gradient, Learner, Update, update_of
 from datadistill.errors import ConfigError
@@ -169,11 +170,12 @@ def test_weights_beyond_the_bound_are_kept_in_segments_with_the_same_gradient(
 @pytest.mark.parametrize("momentum", [0.0, 0.8])
 @pytest.mark.parametrize("network", [name for name in NETWORKS if name != "shared weights"])
 def test_small_graphs_are_kept_and_change_no_bit_of_the_gradient(
-    network: str, momentum: float, monkeypatch: pytest.MonkeyPatch
+    network: str, momentum: float
 ) -> None:
     case = problem(network, steps=3, epochs=2, networks=2, momentum=momentum)
     update = update_of(Engine(case.network), case.objective.inner_loss, case.rule)
-    assert update.sizes == {}
+    assert update.room is not None
+    assert update.room.sizes == {}
     recorded: list[int] = []
 
     class Counted(Update):
@@ -185,7 +187,7 @@ def test_small_graphs_are_kept_and_change_no_bit_of_the_gradient(
             recorded.append(2)
             return super().__call__(learner, step)
 
-    counted = Counted(update.rule, update.loss, sizes=update.sizes)
+    counted = Counted(update.rule, update.loss, room=update.room)
 
     def differentiate(adjoint: Adjoint) -> Steps:
         recorded.clear()
@@ -198,9 +200,10 @@ def test_small_graphs_are_kept_and_change_no_bit_of_the_gradient(
     assert recorded == 6 * [1]  # each update once
     windowed = differentiate(Truncated(4, random=False))
     assert recorded == 2 * [2] + 4 * [1]
-    size = update.kept_bytes(case.rule.start(case.theta0), case.steps[Position(0, 0)])
+    (size,) = update.room.sizes.values()
     assert size > sum(w.nbytes for w in case.theta0.values())  # the gradient itself, and more
-    monkeypatch.setattr("datadistill.core.adjoint.GRAPH_BYTES", 6 * size - 1)
+    counted = replace(counted, room=Room(6 * size - 1))
+    differentiate(BackGradient())
     rebuilt = differentiate(BackGradient())
     assert recorded == 6 * [2] + 6 * [1]
     for name, gradient in leaves(rebuilt).items():
@@ -219,8 +222,9 @@ def test_a_graph_that_was_weighed_is_gone_afterwards() -> None:
 
     def weighed() -> int:
         """The tensors that are left."""
-        engine.kept_bytes.clear()
-        update.kept_bytes(case.rule.start(case.theta0), case.steps[Position(0, 0)])
+        assert engine.room is not None
+        engine.room.sizes.clear()
+        assert update.fits(case.rule.start(case.theta0), case.steps[Position(0, 0)], 1)
         gc.collect()
         return sum(issubclass(type(one), Tensor) for one in gc.get_objects())
 

@@ -18,8 +18,6 @@ OuterLoss = Callable[[Weights], Tensor]
 
 KEPT_BYTES = 384 * 2**20
 """What the weights kept in a forward sweep may take before it is divided into segments."""
-GRAPH_BYTES = 12 * 2**20
-"""What the graphs of all updates may take, for a few networks, to be kept in their place."""
 
 
 class Adjoint(Protocol):
@@ -146,7 +144,7 @@ def _sweep(
     with torch.no_grad():
         for position in before:
             learner = update(learner, steps[position])
-    graphs = not segments and _are_small(update, learner, steps[inside[0]], window)
+    graphs = not segments and update.fits(learner, steps[inside[0]], window)
     parts = _divide(inside, 1 if graphs else segments or segments_of(window, learner))
     trail = _Graphs(update) if graphs else _Weights(update, learner, len(parts[0]))
     starts = _Kept(learner, len(parts) - 1)
@@ -219,15 +217,6 @@ class _Graphs(_Trail):
 
     def recorded(self, t: int, step: Step) -> Gradient:
         return self._graphs.pop()
-
-
-def _are_small(update: Update, learner: Learner, step: Step, updates: int) -> bool:
-    """Whether the graphs of so many updates take little memory."""
-    at_least = sum(own.nbytes for own in learner.weights.values())
-    return (
-        updates * at_least <= GRAPH_BYTES
-        and updates * update.kept_bytes(learner, step) <= GRAPH_BYTES
-    )
 
 
 class _Kept:

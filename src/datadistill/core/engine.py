@@ -7,6 +7,7 @@ more than rounding.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
@@ -21,6 +22,23 @@ from .network import Loss, Network, Weights
 from .stacked import Stacked, stacked
 
 PART_BYTES = 2**21  # of the largest layer's result for a part of a minibatch
+GRAPH_BYTES = 12 * 2**20
+"""What the graphs of all updates may take, to be kept from the way forward for the way back."""
+WIDE_GRAPH_BYTES = 2**30
+"""The same for wide networks: to compute their gradients twice takes long."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """Memory for kept graphs.
+
+    Attributes:
+        bytes: How much.
+        sizes: What recorded gradients keep, by the shapes of learner and step, once weighed.
+    """
+
+    bytes: int
+    sizes: dict[tuple[torch.Size, ...], int] = field(default_factory=dict)
 
 
 class Engine:
@@ -29,13 +47,15 @@ class Engine:
     Attributes:
         network: The architecture.
         stacked: The same layer by layer, if its layers are known: faster, and for many threads.
-        kept_bytes: What recorded gradients of it keep, as far as they have been weighed.
+        room: Memory for graphs that are kept, if it can be told what they take.
     """
 
     def __init__(self, network: Network) -> None:
         self.network = network
         self.stacked: Stacked | None = stacked(network)
-        self.kept_bytes: dict[tuple[torch.Size, ...], int] = {}
+        # Where torch.func computes networks side by side, graphs do not tell what they keep.
+        room = Room(GRAPH_BYTES if self.side_by_side else WIDE_GRAPH_BYTES)
+        self.room = room if self.stacked else None
 
     @property
     def threads(self) -> int:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, fx, nn
-from torch.autograd.graph import saved_tensors_hooks
 from torch.nn.modules.batchnorm import _NormBase  # pyright: ignore[reportPrivateUsage]
 
 from .distilled import Steps
 from .network import Network
 from .random import stream
+from .saved import saved_storages
 
 PART_BYTES = 2**26
 """What the graph of a part of the images may keep."""
@@ -71,17 +71,8 @@ class Body:
 
     def _kept(self, example: Tensor) -> int:
         """Bytes that the graph of one image keeps."""
-        seen: dict[int, int] = {}
-
-        def pack(tensor: Tensor) -> Tensor:
-            storage = tensor.untyped_storage()
-            seen[storage.data_ptr()] = storage.nbytes()
-            return tensor
-
-        with torch.enable_grad(), saved_tensors_hooks(pack, lambda tensor: tensor):
-            features = self._module(example.clone().requires_grad_())
-        del features
-        return sum(seen.values())
+        image = example.clone().requires_grad_()
+        return sum(saved_storages(lambda: self._module(image)).values())
 
 
 def steps_through(body: Body, steps: Steps) -> Steps:

@@ -1,6 +1,5 @@
 """Update rules: how a learner changes its weights on one step of distilled data."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -10,7 +9,7 @@ from torch import Tensor
 
 from ..progress import Progress, ProgressCallback, silent
 from .distilled import Step, Steps
-from .engine import Engine
+from .engine import Engine, Room
 from .network import Loss, Network, Weights
 
 
@@ -159,12 +158,12 @@ class Update:
     Attributes:
         rule: The update rule.
         loss: ℓ.
-        sizes: What recorded gradients keep, by the shapes of learner and step, if it can be told.
+        room: Memory for gradients that are recorded on the way forward; without, none are.
     """
 
     rule: GradientDescent
     loss: StepLoss
-    sizes: dict[tuple[torch.Size, ...], int] | None = field(default=None, kw_only=True)
+    room: Room | None = field(default=None, kw_only=True)
 
     def __call__(self, learner: Learner, step: Step) -> Learner:
         """Makes one update."""
@@ -174,16 +173,18 @@ class Update:
         """The gradient of one update, to be pulled back through."""
         return self.rule.record(self.loss, learner, step)
 
-    def kept_bytes(self, learner: Learner, step: Step) -> float:
-        """How many bytes a recorded gradient keeps beside the learner and the step."""
-        if self.sizes is None:
-            return math.inf
+    def fits(self, learner: Learner, step: Step, updates: int) -> bool:
+        """Whether there is room for the recorded gradients of so many updates."""
+        at_least = sum(own.nbytes for own in learner.weights.values())
+        if self.room is None or updates * at_least > self.room.bytes:
+            return False
         shape = (*(own.shape for own in learner.leaves()), step.inputs.shape)
-        if shape not in self.sizes:
-            self.sizes[shape] = self._weigh(learner, step)
-        return self.sizes[shape]
+        if shape not in self.room.sizes:
+            self.room.sizes[shape] = self._weigh(learner, step)
+        return updates * self.room.sizes[shape] <= self.room.bytes
 
     def _weigh(self, learner: Learner, step: Step) -> int:
+        """The bytes that a recorded gradient keeps beside the learner and the step."""
         kept: dict[int, int] = {}
 
         def pack(saved: Tensor) -> Tensor:
@@ -215,9 +216,7 @@ def update_of(network: Network | Engine, loss: Loss, rule: GradientDescent) -> U
         losses = network.own_losses if step.learning_rate.ndim else network.losses
         return losses(weights, step.inputs, step.labels, loss)
 
-    # Where torch.func computes networks side by side, graphs do not tell what they keep.
-    sizes = network.kept_bytes if isinstance(network, Engine) and network.stacked else None
-    return Update(rule, step_loss, sizes=sizes)
+    return Update(rule, step_loss, room=network.room if isinstance(network, Engine) else None)
 
 
 def _rate(rate: Tensor, w: Tensor) -> Tensor:

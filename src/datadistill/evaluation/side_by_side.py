@@ -2,10 +2,10 @@
 
 import torch
 from torch import Tensor
-from torch.autograd.graph import saved_tensors_hooks
 
 from ..core.engine import Engine, whole_vectors
 from ..core.network import Loss, Network, Weights
+from ..core.saved import saved_storages
 
 DEFAULT_BYTES = 2**30
 LAYER_BYTES = 2**24  # of a layer's result in testing: larger ones leave the processor's cache
@@ -64,33 +64,31 @@ class SideBySide:
         """
         if self._stacked:
             return most
-        return max(1, min(most, ALONE_BYTES // max(self._kept(self.example[:1]), 1)))
+        return max(1, min(most, ALONE_BYTES // max(self._kept(), 1)))
 
     def bytes_in_training(self, images: int, momentum: bool = False) -> int:
         """Estimates what one network needs while it is trained on so many images."""
         weights = sum(w.numel() * w.element_size() for w in self.network.weights.values())
         # θ_t, θ_{t+1}, the gradient and what they are made of; activations and their gradients.
-        return (7 if momentum else 5) * weights + 2 * images * self._kept(self.example[:1])
+        return (7 if momentum else 5) * weights + 2 * images * self._kept()
 
     def bytes_in_testing(self) -> int:
         """Estimates what testing needs, however many networks there are."""
         return LAYERS_AT_ONCE * self._layer_bytes if self._stacked else ALONE_BYTES
 
-    def _kept(self, inputs: Tensor) -> int:
-        """Bytes that the graph of one network's forward pass keeps for some inputs."""
-        seen: dict[int, int] = {}
-
-        def pack(tensor: Tensor) -> None:  # a graph that kept it would keep itself alive
-            storage = tensor.untyped_storage()
-            seen[storage.data_ptr()] = storage.nbytes()
-
+    def _kept(self) -> int:
+        """Bytes that the graph of one network's forward pass keeps for one input."""
         leaves = {n: w.clone().requires_grad_() for n, w in self.network.weights.items()}
-        with torch.enable_grad(), saved_tensors_hooks(pack, lambda _: inputs):
-            weights = {name: w[None] for name, w in leaves.items()}
-            outputs = self.network(weights, inputs.clone())  # a part would count as the whole
+        # Two: batch normalisation refuses one. A copy: a part would count as the whole.
+        inputs = self.example[:2].clone()
+
+        def forward() -> Tensor:
+            return self.network({name: w[None] for name, w in leaves.items()}, inputs)
+
         of_weights = {w.untyped_storage().data_ptr() for w in leaves.values()}
-        del outputs
-        return sum(size for pointer, size in seen.items() if pointer not in of_weights)
+        kept = saved_storages(forward)
+        whole = sum(size for pointer, size in kept.items() if pointer not in of_weights)
+        return whole // len(inputs)
 
 
 def _one(weights: Weights, j: int) -> Weights:
