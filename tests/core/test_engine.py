@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from datadistill import models
 from datadistill.core import engine as engine_module
 from datadistill.core.distiller import Distiller, DistillerConfig
-from datadistill.core.engine import Engine
+from datadistill.core.engine import GRAPH_BYTES, WIDE_GRAPH_BYTES, Engine
 from datadistill.core.groups import Groups
 from datadistill.core.initialization import RandomInit, networks_for
 from datadistill.core.network import Network
@@ -94,3 +94,14 @@ def test_losses_in_parts_cannot_be_differentiated_twice_unnoticed() -> None:
     (gradient,) = torch.autograd.grad(losses.sum(), leaves["conv1.bias"], create_graph=True)
     with pytest.raises(RuntimeError, match="does not require grad"):
         gradient.sum().backward()
+
+
+def test_wide_networks_have_more_room_for_graphs_than_narrow_ones() -> None:
+    def room(channels: int) -> int:
+        module = nn.Sequential(nn.Conv2d(64, channels, 3), nn.Flatten(), nn.Linear(channels, 2))
+        engine = Engine(Network(module, torch.randn(2, 64, 3, 3)))
+        assert engine.room is not None
+        assert Engine(engine.network).stacked is engine.stacked  # found out once
+        return engine.room.bytes
+
+    assert room(64) == WIDE_GRAPH_BYTES > room(2) == GRAPH_BYTES
