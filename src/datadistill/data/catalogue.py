@@ -1,7 +1,7 @@
 """The data sets that have names: what each is, where its files belong, and who reads them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import DataError
@@ -111,6 +111,18 @@ _VOC2007 = tuple(
 )
 _CUB200 = tuple((f"CUB_200_2011/{name}",) for name in ("images", "classes.txt", *LISTS))
 
+_USPS = DataSet(
+    name="usps",
+    what="USPS: 7,291 + 2,007 digits from envelopes",
+    input_shape=(1, 28, 28),
+    classes=10,
+    folder="usps",
+    files=(("usps.bz2", "usps"), ("usps.t.bz2", "usps.t")),
+    origin="https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html#usps",
+    canonical=True,
+    loader=load_usps,
+)
+
 DATA_SETS: dict[str, DataSet] = {
     record.name: record
     for record in (
@@ -147,25 +159,11 @@ DATA_SETS: dict[str, DataSet] = {
             canonical=True,
             loader=load_fashion_mnist,
         ),
-        DataSet(
-            name="usps",
-            what="USPS: 7,291 + 2,007 digits from envelopes",
-            input_shape=(1, 28, 28),
-            classes=10,
-            folder="usps",
-            files=(("usps.bz2", "usps"), ("usps.t.bz2", "usps.t")),
-            origin="https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html#usps",
-            canonical=True,
-            loader=load_usps,
-        ),
-        DataSet(
+        _USPS,
+        replace(
+            _USPS,
             name="usps-mixed",
             what="USPS divided at random, as the paper's authors had it: 7,438 + 1,860 digits",
-            input_shape=(1, 28, 28),
-            classes=10,
-            folder="usps",
-            files=(("usps.bz2", "usps"), ("usps.t.bz2", "usps.t")),
-            origin="https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html#usps",
             canonical=False,
             loader=load_usps_mixed,
         ),
