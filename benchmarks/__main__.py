@@ -27,6 +27,8 @@ NAMES = (
     "speed",
     "memory",
     "evaluation",
+    "pretraining",
+    "imagenet",
     "processes",
     "communication",
     "checkpoints",

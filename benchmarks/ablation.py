@@ -9,7 +9,7 @@ it is there, and a second call goes on.
 
 import argparse
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -121,13 +121,13 @@ def figures(runs: Mapping[str, list[float]]) -> dict[str, Any]:
     return {"runs": dict(runs), "rows": rows}
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Makes the runs that are not there yet."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("which", nargs="*", choices=[*ABLATIONS, []], default=[])
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--output", type=Path, default=RESULTS)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     on = machine()
     for which in options.which or ABLATIONS:
         ablation = ABLATIONS[which]

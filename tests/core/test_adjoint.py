@@ -202,14 +202,20 @@ def test_small_graphs_are_kept_and_change_no_bit_of_the_gradient(
     assert recorded == 2 * [2] + 4 * [1]
     (size,) = update.room.sizes.values()
     assert size > sum(w.nbytes for w in case.theta0.values())  # the gradient itself, and more
-    counted = replace(counted, room=Room(6 * size - 1))
-    differentiate(BackGradient())
-    rebuilt = differentiate(BackGradient())
-    assert recorded == 6 * [2] + 6 * [1]
-    for name, gradient in leaves(rebuilt).items():
-        assert torch.equal(gradient, leaves(kept)[name])
-        _, alone = case.differentiate(StoredGraph())
-        assert relative_error(gradient, leaves(alone)[name]) < 1e-12
+    for graphs, expected in [
+        (1, 6 * [2] + 6 * [1]),  # each once to make it, once to pull back through it
+        (2, 4 * [2] + 6 * [1]),  # the last two are recorded at once
+        (4, 4 * [2] + 6 * [1]),  # four, and the two that are left
+        (5, 5 * [2] + 6 * [1]),
+    ]:
+        room = Room(6 * size - 1, window=(graphs + 1) * size - 1, sizes=update.room.sizes)
+        counted = replace(counted, room=room)
+        rebuilt = differentiate(BackGradient())
+        assert recorded == expected
+        for name, gradient in leaves(rebuilt).items():
+            assert torch.equal(gradient, leaves(kept)[name])
+            _, alone = case.differentiate(StoredGraph())
+            assert relative_error(gradient, leaves(alone)[name]) < 1e-12
     _, alone = case.differentiate(Truncated(4, random=False))
     for name, gradient in leaves(windowed).items():
         assert relative_error(gradient, leaves(alone)[name]) < 1e-12
@@ -224,7 +230,8 @@ def test_a_graph_that_was_weighed_is_gone_afterwards() -> None:
         """The tensors that are left."""
         assert engine.room is not None
         engine.room.sizes.clear()
-        assert update.fits(case.rule.start(case.theta0), case.steps[Position(0, 0)], 1)
+        assert update.graphs(case.rule.start(case.theta0), case.steps[Position(0, 0)], 1) == 1
+        assert engine.room.sizes
         gc.collect()
         return sum(issubclass(type(one), Tensor) for one in gc.get_objects())
 
@@ -237,6 +244,7 @@ def test_segments_are_as_few_as_keep_within_the_bound(monkeypatch: pytest.Monkey
     for kept, expected in [(101, 1), (100, 2), (52, 2), (51, 3), (20, 10), (19, 10), (0, 10)]:
         monkeypatch.setattr("datadistill.core.adjoint.KEPT_BYTES", 48 * kept)
         assert segments_of(100, learner) == expected
+        assert segments_of(500, learner, graphs=5) == expected
     assert segments_of(1, learner) == 1
 
 

@@ -36,6 +36,28 @@ def test_images_start_as_centroids_or_means_of_the_training_data_that_remain() -
     assert 0.9 < float(noise.std()) < 1.1
 
 
+def test_learning_rates_are_written_with_their_factor_and_learned_without() -> None:
+    def ends(**settings: float) -> tuple[torch.Tensor, dd.DistilledData, float]:
+        train, _ = dd.data.load("digits")
+        config = config_from({"iterations": 2, "batch_size": 32, "networks": 2, **settings})
+        made = Distillation.prepare(config, train, dd.models.Linear())
+        state, _ = made.advance(made.start())
+        state, _ = made.advance(state)
+        best = made.best(state)
+        assert best is not None
+        for kept in (made.last(state), best):
+            wanted = state.distiller.distilled.learning_rates * config.rates_factor
+            assert torch.equal(kept.learning_rates, wanted)
+        assert best.header.claim is not None
+        return state.distiller.distilled.learning_rates, best, best.header.claim.mean
+
+    plain, _, _ = ends()
+    learned, best, claim = ends(rates_factor=3.0)
+    assert torch.equal(learned, plain)  # the factor changes nothing of what is learned
+    assert best.header.configuration["rates_factor"] == 3.0
+    assert claim != ends()[2]  # what was measured is what is written
+
+
 def test_objectives_without_classes_start_from_noise_alone() -> None:
     data = torch.randn(20, 4), torch.randn(20, 1)
     with pytest.raises(ConfigError, match="has no classes to start from by k-means"):

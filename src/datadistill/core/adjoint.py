@@ -19,6 +19,9 @@ OuterLoss = Callable[[Weights], Tensor]
 KEPT_BYTES = 384 * 2**20
 """What the weights kept in a forward sweep may take before it is divided into segments."""
 
+ALIGNMENT = 64
+"""Bytes; torch's tensors begin at multiples of it."""
+
 
 class Adjoint(Protocol):
     """A way to differentiate the outer loss with respect to all steps."""
@@ -141,23 +144,16 @@ def _sweep(
 ) -> tuple[Tensor, Steps]:
     """Makes the updates of ``schedule`` and pulls back through the last ``window`` of them."""
     before, inside = schedule[: len(schedule) - window], schedule[len(schedule) - window :]
-    with torch.no_grad():
-        for position in before:
-            learner = update(learner, steps[position])
-    graphs = not segments and update.fits(learner, steps[inside[0]], window)
-    parts = _divide(inside, 1 if graphs else segments or segments_of(window, learner))
-    trail = _Graphs(update) if graphs else _Weights(update, learner, len(parts[0]))
+    learner = _make(update, learner, [steps[position] for position in before])
+    graphs = 1 if segments else update.graphs(learner, steps[inside[0]], window)
+    parts = _divide(inside, segments or segments_of(window, learner, graphs))
+    trails = [_Trail(update, [steps[position] for position in part], graphs) for part in parts]
     starts = _Kept(learner, len(parts) - 1)
 
-    def forward(learner: Learner, positions: list[Position]) -> Learner:
-        for t, position in enumerate(positions):
-            learner = trail.make(t, learner, steps[position])  # θ_{t+1} = θ_t − η̃_t ∇ℓ(x̃_t, θ_t)
-        return learner
-
-    for n, part in enumerate(parts):
-        if part is not parts[-1]:  # whose weights will be there still
-            starts.keep(n, learner)
-        learner = forward(learner, part)
+    for n, trail in enumerate(trails[:-1]):  # θ_{t+1} = θ_t − η̃_t ∇ℓ(x̃_t, θ_t)
+        starts.keep(n, learner)
+        learner = _make(update, learner, trail.steps)
+    learner = trails[-1].make(learner)
 
     losses, v = _outer_gradient(outer_loss, learner)  # v = ∂L/∂θ_T
     del learner
@@ -167,82 +163,104 @@ def _sweep(
         torch.zeros_like(steps.learning_rates),
     )
     for n, part in reversed(list(enumerate(parts))):
-        if part is not parts[-1]:
-            forward(starts[n], part)
-        for t, position in reversed(list(enumerate(part))):
-            v, gradient = update.pull_back(trail.recorded(t, steps[position]), v)
+        trail = trails.pop()
+        if n < len(starts):
+            trail.make(starts[n])
+        for position in reversed(part):
+            v, gradient = update.pull_back(trail.last(), v)
             total.inputs[position.step] += gradient.inputs
             total.labels[position.step] += gradient.labels
             total.learning_rates[position.epoch, position.step] += gradient.learning_rate
     return losses, total
 
 
-class _Trail(Protocol):
-    """What a forward sweep keeps of each update for the way back."""
-
-    def make(self, t: int, learner: Learner, step: Step) -> Learner:
-        """Makes update t."""
-        ...
-
-    def recorded(self, t: int, step: Step) -> Gradient:
-        """The gradient of update t, to be pulled back through once; the last one first."""
-        ...
+def _make(update: Update, learner: Learner, steps: list[Step]) -> Learner:
+    """Makes updates and keeps nothing of them."""
+    with torch.no_grad():
+        for step in steps:
+            learner = update(learner, step)
+    return learner
 
 
-class _Weights(_Trail):
-    """Keeps θ_t, and builds the graph of an update again."""
+class _Trail:
+    """What is kept of some updates for the way back: every so many of them, θ_t.
 
-    def __init__(self, update: Update, learner: Learner, length: int) -> None:
-        self._update, self._kept = update, _Kept(learner, length)
+    From there the gradients of as many updates are recorded when v comes to them. Those of the
+    last are recorded on the way forward, if there is room for more than one.
 
-    def make(self, t: int, learner: Learner, step: Step) -> Learner:
-        self._kept.keep(t, learner)
-        with torch.no_grad():
-            return self._update(learner, step)
+    Attributes:
+        steps: What the updates are made on.
+    """
 
-    def recorded(self, t: int, step: Step) -> Gradient:
-        return self._update.record(self._kept[t], step)
+    def __init__(self, update: Update, steps: list[Step], graphs: int) -> None:
+        self._update, self.steps, self._graphs = update, steps, graphs
+        self._recorded = list[Gradient]()
 
+    def make(self, learner: Learner) -> Learner:
+        """Makes all updates."""
+        k, updates = self._graphs, len(self.steps)
+        once = (updates - 1) // k * k if k > 1 else updates  # from here on they are recorded
+        self._kept = _Kept(learner, once // k)
+        for n in range(once // k):
+            self._kept.keep(n, learner)
+            learner = _make(self._update, learner, self.steps[n * k : n * k + k])
+        self._left = once // k
+        self._record(learner, self.steps[once:])
+        return self._update.after(self._recorded[-1]) if self._recorded else learner
 
-class _Graphs(_Trail):
-    """Keeps the graphs: each update's gradient is computed once, not twice."""
+    def last(self) -> Gradient:
+        """The gradient of the last update that is left, to be pulled back through."""
+        if not self._recorded:
+            self._left -= 1
+            begin = self._left * self._graphs
+            self._record(self._kept[self._left], self.steps[begin : begin + self._graphs])
+        return self._recorded.pop()
 
-    def __init__(self, update: Update) -> None:
-        self._update, self._graphs = update, list[Gradient]()
-
-    def make(self, t: int, learner: Learner, step: Step) -> Learner:
-        made = self._update.record(learner, step)
-        self._graphs.append(made)
-        return self._update.after(made)
-
-    def recorded(self, t: int, step: Step) -> Gradient:
-        return self._graphs.pop()
+    def _record(self, learner: Learner, steps: list[Step]) -> None:
+        for n, step in enumerate(steps):
+            if n:
+                learner = self._update.after(self._recorded[-1])
+            self._recorded.append(self._update.record(learner, step))
 
 
 class _Kept:
-    """Learners along the way, in one block: many small ones fragment the memory."""
+    """Learners along the way, in one block: many small ones fragment the memory.
+
+    Tensors begin where torch would let them begin, at multiples of 64 bytes: the last bit of a
+    product may depend on where in memory its factors begin.
+    """
 
     def __init__(self, learner: Learner, length: int) -> None:
         self._like = learner
-        self._bytes = [leaf.nbytes for leaf in learner.leaves()]
+        self._lengths = [math.ceil(own.nbytes / ALIGNMENT) * ALIGNMENT for own in learner.leaves()]
         first = learner.leaves()[0]
-        self._block = first.new_empty(length, sum(self._bytes), dtype=torch.uint8)
+        self._block = first.new_empty(length, sum(self._lengths), dtype=torch.uint8)
 
-    def keep(self, t: int, learner: Learner) -> None:
-        for place, own in zip(self._block[t].split(self._bytes), learner.leaves(), strict=True):
-            place.copy_(own.flatten().view(torch.uint8))
+    def __len__(self) -> int:
+        return len(self._block)
+
+    def keep(self, t: int, learner: Learner) -> Learner:
+        """Copies a learner to its place, and returns it as it is there."""
+        kept = self[t]
+        for place, own in zip(kept.leaves(), learner.leaves(), strict=True):
+            place.copy_(own)
+        return kept
 
     def __getitem__(self, t: int) -> Learner:
-        # Copies: the last bit of a product may depend on where in memory its factors begin.
-        places = zip(self._block[t].split(self._bytes), self._like.leaves(), strict=True)
-        return self._like.rebuild([p.clone().view(own.dtype).view_as(own) for p, own in places])
+        return self._like.rebuild(self._places(t))
+
+    def _places(self, t: int) -> list[Tensor]:
+        """The tensors of learner t, in the block."""
+        both = zip(self._block[t].split(self._lengths), self._like.leaves(), strict=True)
+        return [row[: own.nbytes].view(own.dtype).view_as(own) for row, own in both]
 
 
-def segments_of(updates: int, learner: Learner) -> int:
-    """The fewest segments whose kept weights fit the bound; √T keep the least."""
+def segments_of(updates: int, learner: Learner, graphs: int = 1) -> int:
+    """The fewest segments whose kept weights fit the bound; about √T keep the least."""
     each = sum(leaf.numel() * leaf.element_size() for leaf in learner.leaves())
-    most = math.isqrt(updates - 1) + 1
-    fitting = (n for n in range(1, most) if (n + math.ceil(updates / n)) * each <= KEPT_BYTES)
+    kept = math.ceil(updates / graphs)  # of one segment
+    most = math.isqrt(kept - 1) + 1
+    fitting = (n for n in range(1, most) if (n + math.ceil(kept / n)) * each <= KEPT_BYTES)
     return next(fitting, most)
 
 

@@ -26,6 +26,8 @@ GRAPH_BYTES = 12 * 2**20
 """What the graphs of all updates may take, to be kept from the way forward for the way back."""
 WIDE_GRAPH_BYTES = 2**30
 """The same for wide networks: to compute their gradients twice takes long."""
+WINDOW_BYTES = 4 * 2**20
+"""What the graphs of a few updates may take, which are built again together on the way back."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,13 @@ class Room:
     """Memory for kept graphs.
 
     Attributes:
-        bytes: How much.
+        bytes: How much for those of all updates.
+        window: How much for those of some at a time, where there is no room for all.
         sizes: What recorded gradients keep, by the shapes of learner and step, once weighed.
     """
 
     bytes: int
+    window: int = WINDOW_BYTES
     sizes: dict[tuple[torch.Size, ...], int] = field(default_factory=dict)
 
 
@@ -159,4 +163,10 @@ class Known(Function):
 
 def _sums(lists: Iterable[list[Tensor]]) -> list[Tensor]:
     """Adds lists of tensors up as they come, in order."""
-    return reduce(lambda total, more: [t + m for t, m in zip(total, more, strict=True)], lists)
+
+    def added(total: list[Tensor], more: list[Tensor]) -> list[Tensor]:
+        for n, own in enumerate(more):  # one at a time, so that old sums do not pile up
+            total[n] = total[n] + own
+        return total
+
+    return reduce(added, lists)

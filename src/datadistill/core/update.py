@@ -173,15 +173,16 @@ class Update:
         """The gradient of one update, to be pulled back through."""
         return self.rule.record(self.loss, learner, step)
 
-    def fits(self, learner: Learner, step: Step, updates: int) -> bool:
-        """Whether there is room for the recorded gradients of so many updates."""
-        at_least = sum(own.nbytes for own in learner.weights.values())
-        if self.room is None or updates * at_least > self.room.bytes:
-            return False
+    def graphs(self, learner: Learner, step: Step, updates: int) -> int:
+        """Of how many updates recorded gradients may be kept at a time: all, or at least one."""
+        room, least = self.room, sum(own.nbytes for own in learner.weights.values())
+        if room is None or least > max(room.window, room.bytes / updates):
+            return 1
         shape = (*(own.shape for own in learner.leaves()), step.inputs.shape)
-        if shape not in self.room.sizes:
-            self.room.sizes[shape] = self._weigh(learner, step)
-        return updates * self.room.sizes[shape] <= self.room.bytes
+        if shape not in room.sizes:
+            room.sizes[shape] = self._weigh(learner, step)
+        size = room.sizes[shape]
+        return updates if updates * size <= room.bytes else max(1, room.window // size)
 
     def _weigh(self, learner: Learner, step: Step) -> int:
         """The bytes that a recorded gradient keeps beside the learner and the step."""

@@ -78,6 +78,9 @@ class RunConfig(DistillerConfig):
     """How many of the pool's training networks to draw from: the first ones; all by default."""
     pool_noise: float = 0.0
     """Noise on the weights that are drawn, in deviations: stands in for a larger pool."""
+    rates_factor: float = 1.0
+    """Factor on the learning rates in the distilled data that are written: above 1 where they were
+    learned on noisy weights, which makes them timid on others."""
     weights: Path | None = None
     """File of one pre-trained network: .safetensors, .pth or .pt; also from the data folder."""
     reset_head: bool = False
@@ -132,7 +135,8 @@ class RunConfig(DistillerConfig):
         for name in (*counts, "processes", "window", "pool_networks"):
             self._require(name, lambda value: value >= 1, "at least 1")
         self._require("validation", lambda value: 0 <= value < 1, "at least 0 and below 1")
-        self._require("checkpoint_minutes", lambda value: value > 0, "a positive number")
+        for name in ("checkpoint_minutes", "rates_factor"):
+            self._require(name, lambda value: 0 < value < math.inf, "a positive number")
         check_name(self.objective)
         if self.objective == Poisoning.name:
             self.make_objective()

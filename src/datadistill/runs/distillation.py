@@ -195,7 +195,7 @@ class Distillation:
         distiller = self.distiller
         settings: dict[str, Any] = self.config.mapping()
         return make(
-            steps,
+            replace(steps, learning_rates=steps.learning_rates * self.config.rates_factor),
             network=distiller.network,
             module=self.module,
             initialization=distiller.initialization,
