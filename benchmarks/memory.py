@@ -18,6 +18,8 @@ from benchmarks.peak import growth_in_own_process, peak_memory, resident_memory
 from benchmarks.reference import gradient, sampled
 from benchmarks.speed import prepare
 from datadistill.core.adjoint import BackGradient, StoredGraph
+from datadistill.core.distilled import Position
+from datadistill.core.initialization import networks_for
 from datadistill.models import MLP, LeNet
 from datadistill.runs.distillation import Distillation
 
@@ -33,7 +35,8 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         growth(side, 30, 4, trials=3) for side in ("reference", "ours", "stored-graph")
     )
     # The weights that are kept come on top, by design.
-    apart = [median - kept_weights(t, 4) for t, median in zip((30, 300), longer(), strict=True)]
+    every = graphs(4)
+    apart = [m - kept_weights(t, 4, every=every) for t, m in zip((30, 300), longer(), strict=True)]
     longest = growth("ours", 3000, networks)
     return {
         "rows": [
@@ -82,9 +85,22 @@ def longer() -> list[int]:
     return [sorted(column)[1] for column in zip(*found, strict=True)]
 
 
-def kept_weights(updates: int, networks: int, module: str = "lenet") -> int:
-    """Bytes of θ₀ … θ_{T−1} of J networks."""
-    return 4 * updates * networks * sum(p.numel() for p in MODULES[module]().parameters())
+def kept_weights(updates: int, networks: int, module: str = "lenet", every: int = 1) -> int:
+    """Bytes of θ₀, θ_k, θ_2k, … of J networks, but for the last k updates if k is not 1."""
+    kept = (updates - 1) // every if every > 1 else updates
+    return 4 * kept * networks * sum(p.numel() for p in MODULES[module]().parameters())
+
+
+def graphs(networks: int) -> int:
+    """Of how many updates graphs are kept at a time, in an unroll too long for all of them."""
+    distillation = prepare(LeNet(), (1, 28, 28), networks, batch_size=16)
+    distiller = distillation.distiller
+    group = distiller.engine.groups(networks).size
+    theta0 = distiller.initialization.sample(
+        distiller.network, networks_for(0, "network", range(group))
+    )
+    steps = distillation.start().distiller.current.for_each(group)
+    return distiller.update.graphs(distiller.rule.start(theta0), steps[Position(0, 0)], 1000)
 
 
 def _growth(
