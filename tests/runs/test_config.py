@@ -185,7 +185,7 @@ def test_the_first_set_of_recipes_is_there_with_the_papers_settings() -> None:
             assert config.iterations == -(-400 * training // 1024)  # 400 passes
 
 
-@pytest.mark.parametrize("name", ["mnist-poisoning", "cifar10-poisoning"])
+@pytest.mark.parametrize("name", ["mnist-poisoning", "cifar10-poisoning", "cifar10-lenet-poisoning"])
 def test_poisoning_is_one_step_of_100_images_on_networks_of_a_pool(name: str) -> None:
     for preset in ("fast", "paper"):
         config = read_recipe(name, preset).config
@@ -194,7 +194,8 @@ def test_poisoning_is_one_step_of_100_images_on_networks_of_a_pool(name: str) ->
         assert config.initialization == "random-pretrained"
         assert config.pool == Path(f"pools/{config.data}-{config.model}")
     paper = read_recipe(name, "paper").config
-    assert (paper.outer_lr, paper.batch_size, paper.pool_noise) == (0.02, 1024, 0)
+    assert (paper.outer_lr, paper.batch_size) == (0.02, 1024)
+    assert (paper.pool_noise, paper.pool_networks, paper.rates_factor) == (0, None, 1)
 
 
 @pytest.mark.parametrize("kind", ["fixed", "random"])
