@@ -43,6 +43,7 @@ class Network:
         device: Where the weights are.
         dtype: The floating-point type of inputs.
         example: Two of the inputs on which it was tried.
+        recurrent: Whether it has recurrent layers.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Network:
     ) -> None:
         self.name = type(module).__name__
         self._module = _pure_copy(module, self.name).to(device=device, dtype=dtype)
-        self._recurrent = any(isinstance(layer, nn.RNNBase) for layer in module.modules())
+        self.recurrent = any(isinstance(layer, nn.RNNBase) for layer in module.modules())
         self._aliases = _aliases(self._module)
         named = dict(self._module.named_parameters())
         self.weights: Weights = {n: p.detach() for n, p in named.items() if p.requires_grad}
@@ -115,8 +116,14 @@ class Network:
     def _apply(self, given: Weights, inputs: Tensor) -> Tensor:
         for alias, name in self._aliases.items():
             given[alias] = given[name]
-        with twice_differentiable(recurrent=self._recurrent):
+        with twice_differentiable(recurrent=self.recurrent):
             return functional_call(self._module, given, (inputs,), tie_weights=False)
+
+    def bare(self, weights: Weights, inputs: Tensor) -> Tensor:
+        """The outputs of one network, for a caller who is within ``twice_differentiable``."""
+        given = {**self.constants, **weights}
+        given |= {alias: given[name] for alias, name in self._aliases.items()}
+        return functional_call(self._module, given, (inputs,), tie_weights=False)
 
     def _for_each(self, one: Callable[[Weights], Tensor], weights: Weights) -> Tensor:
         networks = len(next(iter(weights.values())))
