@@ -2,13 +2,11 @@
 
 10 steps × 3 epochs, minibatch 1024. The functions are those of the back-gradient adjoint, written
 with ``torch.func`` for one network and compiled by inductor: one update, its vector-Jacobian
-product, and the gradient of the outer loss. Both sides have PyTorch's own number of threads in one
-process. Each network is compiled in a process of its own, first with an empty cache and then in
-another process with the cache that the first has left; what the first outer gradient takes more
-than a later one is the time to compile. It is paid back after as many outer steps as save it, with
-an empty cache.
-
-    python -m benchmarks.compiled
+product, and the gradient of the outer loss. Ours is without compiled updates. Both sides have
+PyTorch's own number of threads in one process. Each network is compiled in a process of its own,
+with an empty cache and then, in another, with the cache that the first has left; what the first
+outer gradient takes more than a later one is the time to compile. It is paid back, with an empty
+cache, after as many outer steps as save it.
 """
 
 import json
@@ -38,6 +36,7 @@ from datadistill.runs.distillation import Distillation
 
 ROUNDING = 1e-4
 """The greatest relative difference of two gradients of 30 updates in float32."""
+Batch = tuple[Tensor, Tensor]
 
 
 def convolutional() -> nn.Module:
@@ -129,8 +128,8 @@ def _sides(compiled: "Compiled", distillation: Distillation, trials: int) -> tup
     theirs = compiled.first_outer_step(distillation)
     difference = differ(distillation, theirs())
     assert difference < ROUNDING, f"the gradients differ by {difference:.1g}"
-    state, batch = distillation.start().distiller, distillation.batch(0)
-    ours = partial(distillation.distiller.gradient, state, batch)
+    state = distillation.start().distiller
+    ours = partial(distillation.distiller.gradient, state, distillation.batch(0))
     best = alternately({"ours": ours, "compiled": theirs}, trials)
     return best["ours"], best["compiled"]
 
@@ -143,9 +142,7 @@ class Compiled:
         compiler: What compiles a function.
     """
 
-    def __init__(
-        self, distillation: Distillation, compiler: Callable[..., Any] = torch.compile
-    ) -> None:
+    def __init__(self, distillation: Distillation, compiler: Any = torch.compile) -> None:
         module = distillation.distiller.network.module()
 
         def loss(theta: Weights, inputs: Tensor, labels: Tensor) -> Tensor:
@@ -156,9 +153,10 @@ class Compiled:
             return {name: w - eta * descent[name] for name, w in theta.items()}
 
         def pull_back(theta: Weights, step: Step, v: Weights) -> tuple[Weights, Tensor, Tensor]:
-            inputs, labels, eta = step
-            _, back = vjp(lambda theta, x, eta: update(theta, x, labels, eta), theta, inputs, eta)
-            return back(v)
+            def own(theta: Weights, inputs: Tensor, eta: Tensor) -> Weights:
+                return update(theta, inputs, step.labels, eta)
+
+            return vjp(own, theta, step.inputs, step.learning_rate)[1](v)
 
         self._update = compiler(update, dynamic=False)
         self._pull_back = compiler(pull_back, dynamic=False)
@@ -169,9 +167,7 @@ class Compiled:
         steps, batch = distillation.start().distiller.distilled, distillation.batch(0)
         return lambda: self._gradient(list(sampled(distillation, 0)), steps, batch)
 
-    def _gradient(
-        self, networks: list[Weights], steps: Steps, batch: tuple[Tensor, Tensor]
-    ) -> Steps:
+    def _gradient(self, networks: list[Weights], steps: Steps, batch: Batch) -> Steps:
         leaves = (steps.inputs, steps.labels, steps.learning_rates)
         total = Steps(*(torch.zeros_like(own) for own in leaves))
         for theta in networks:

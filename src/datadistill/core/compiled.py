@@ -38,13 +38,17 @@ class Functions:
         self._network = network
 
         def loss_of(weights: Weights, inputs: Tensor, labels: Tensor) -> Tensor:
-            return loss(network.bare(weights, inputs), labels)
+            return loss(network.bare({**network.constants, **weights}, inputs), labels)
 
         def products(weights: Weights, inputs: Tensor, labels: Tensor, u: Weights) -> Any:
+            def gradient(weights: Weights, inputs: Tensor) -> Weights:
+                return grad(loss_of)(weights, inputs, labels)
+
+            pulled: Any = vjp
             if labels.is_floating_point():
-                g, back = vjp(grad(loss_of), weights, inputs, labels)
+                g, back = pulled(grad(loss_of), weights, inputs, labels)
                 return g, *back(u)
-            g, back = vjp(lambda w, x: grad(loss_of)(w, x, labels), weights, inputs)
+            g, back = pulled(gradient, weights, inputs)
             return g, *back(u), torch.zeros_like(labels)
 
         self._gradient = torch.compile(
@@ -55,7 +59,9 @@ class Functions:
     def gradient(self, weights: Weights, step: Step) -> Weights | None:
         """∇ℓ of J networks, each on images of its own."""
         found = self._each(self._gradient, step, weights)
-        return found and {name: torch.stack([one[name] for one in found]) for name in weights}
+        if found is None:
+            return None
+        return {name: torch.stack([one[name] for one in found]) for name in weights}
 
     def products(self, g: Gradient, u: list[Tensor]) -> Products | None:
         """The products of the same with u."""
@@ -64,8 +70,10 @@ class Functions:
         if found is None:
             return None
         values, back, inputs, labels = zip(*found, strict=True)
-        stacked = ([torch.stack([one[n] for one in own]) for n in along] for own in (values, back))
-        return Products(*stacked, torch.stack(inputs), torch.stack(labels))
+        g_values, of_weights = (
+            [torch.stack([one[name] for one in own]) for name in along] for own in (values, back)
+        )
+        return Products(g_values, of_weights, torch.stack(inputs), torch.stack(labels))
 
     def _each(self, function: Callable[..., Any], step: Step, *given: Weights) -> list[Any] | None:
         """What a function gives for each network, if it can be compiled."""

@@ -43,7 +43,6 @@ class Network:
         device: Where the weights are.
         dtype: The floating-point type of inputs.
         example: Two of the inputs on which it was tried.
-        recurrent: Whether it has recurrent layers.
     """
 
     def __init__(
@@ -114,15 +113,12 @@ class Network:
         return self._apply({**self.constants, **weights}, inputs)
 
     def _apply(self, given: Weights, inputs: Tensor) -> Tensor:
-        for alias, name in self._aliases.items():
-            given[alias] = given[name]
         with twice_differentiable(recurrent=self.recurrent):
-            return functional_call(self._module, given, (inputs,), tie_weights=False)
+            return self.bare(given, inputs)
 
-    def bare(self, weights: Weights, inputs: Tensor) -> Tensor:
-        """The outputs of one network, for a caller who is within ``twice_differentiable``."""
-        given = {**self.constants, **weights}
-        given |= {alias: given[name] for alias, name in self._aliases.items()}
+    def bare(self, given: Weights, inputs: Tensor) -> Tensor:
+        """Outputs of one network by all its tensors, for callers in ``twice_differentiable``."""
+        given.update({alias: given[name] for alias, name in self._aliases.items()})
         return functional_call(self._module, given, (inputs,), tie_weights=False)
 
     def _for_each(self, one: Callable[[Weights], Tensor], weights: Weights) -> Tensor:

@@ -116,7 +116,7 @@ class GradientDescent:
         self,
         g: Gradient,
         v: list[Tensor],
-        products: Callable[[Gradient, list[Tensor]], Products] = through_graph,
+        through: Callable[[Gradient, list[Tensor]], Products] = through_graph,
     ) -> tuple[list[Tensor], Step]:
         """The vector-Jacobian product of one update.
 
@@ -126,7 +126,7 @@ class GradientDescent:
         Args:
             g: The recorded gradient, whose graph is over afterwards.
             v: The gradient with respect to the learner after the update.
-            products: How those of ∇ℓ with u are had.
+            through: How the products of g with u are had.
 
         Returns:
             The gradients with respect to the learner before the update, and to the step.
@@ -136,7 +136,7 @@ class GradientDescent:
         u = [-_rate(eta, one) * one for one in v]
         if self.momentum:
             u = [one + own for one, own in zip(u, of_velocity, strict=True)]
-        moved, back, inputs, labels = products(g, u)
+        moved, back, inputs, labels = through(g, u)
         if self.momentum:
             before = g.learner.velocity.values()
             moved = [self.momentum * m + one for m, one in zip(before, moved, strict=True)]
