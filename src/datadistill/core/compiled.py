@@ -4,7 +4,6 @@ Where a network is many small operations, most of an update's time goes into cal
 one. ``torch.compile`` makes few of many. It takes about a minute, so only long runs gain by it.
 """
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,12 +12,11 @@ import torch
 from torch import Tensor
 from torch.func import grad, vjp
 
+from ..kernels.library import tell_not_compiled
 from .attention import twice_differentiable
 from .distilled import Step
 from .network import Loss, Network, Weights
 from .update import Gradient, Learner, Products, Update, through_graph
-
-log = logging.getLogger(__name__)
 
 
 class Functions:
@@ -87,7 +85,7 @@ class Functions:
                     found.append(function(weights, inputs, labels, *more))
         except Exception as error:  # there are as many as there are compilers and modules
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            log.info("Updates could not be compiled, which takes longer: %s", reason)
+            tell_not_compiled("Updates", reason)
             self.failed = True
             return None
         return found
