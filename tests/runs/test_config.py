@@ -50,6 +50,7 @@ OTHER: dict[str, Any] = {
     "dtype": "float64",
     "processes": 2,
     "threads": 1,
+    "compiled": False,
     "checkpoint_every": 12,
     "checkpoint_minutes": 2.5,
     "tensorboard": True,
@@ -92,7 +93,7 @@ def test_flags_yaml_and_python_give_the_same_configuration(name: str) -> None:
     text = yaml.safe_dump({name: python.mapping()[name]})
     assert config_from(parse_yaml(text.encode(), "recipe")) == python
     flag = f"--{name.replace('_', '-')}"
-    if isinstance(value, bool) and name not in ("learn_labels", "augment"):
+    if isinstance(value, bool) and name not in ("learn_labels", "augment", "compiled"):
         words = [flag if value else flag.replace("--", "--no-")]
     else:
         words = [flag, *map(str, value if isinstance(value, tuple) else (value,))]

@@ -3,10 +3,13 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from torch import nn
 
+import datadistill as dd
 from datadistill.cli.main import main
 from datadistill.runs import RunConfig
-from datadistill.runs.division import Division, best, divided, divisions
+from datadistill.runs.distillation import Distillation
+from datadistill.runs.division import Division, best, divided, divisions, may_be_compiled
 from datadistill.runs.named import Experiment
 
 THREADS = Division(1, 2, 0.4)
@@ -71,3 +74,29 @@ def test_a_run_tells_what_was_measured_and_records_the_choice(
     config = yaml.safe_load((run / "config.yaml").read_text())
     assert config["processes"] == 1  # so short a run is not worth the start of others
     assert config["threads"] in (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("layer", "iterations", "expected"),
+    [
+        (nn.LayerNorm(10), 5000, True),
+        (nn.LayerNorm(10), 1000, False),  # so short a run loses more than it can gain
+        (nn.Tanh(), 5000, False),  # the engine knows all layers
+    ],
+)
+def test_only_long_runs_of_unknown_networks_are_tried_with_compiled_updates(
+    layer: nn.Module, iterations: int, expected: bool
+) -> None:
+    data = dd.LabelledData(torch.rand(20, 1, 2, 2), torch.arange(20) % 10)
+    module = nn.Sequential(nn.Flatten(), nn.Linear(4, 10), layer)
+    config = RunConfig(iterations=iterations, validation=0, device="cpu")
+    distillation = Distillation.prepare(config, data, module)
+    assert may_be_compiled(distillation, THREADS) is expected
+
+
+def test_a_choice_that_changes_nothing_is_recorded_as_none() -> None:
+    data = dd.LabelledData(torch.rand(20, 1, 2, 2), torch.arange(20) % 10)
+    config = RunConfig(compiled=True, validation=0, device="cpu")
+    for layer, recorded in ((nn.LayerNorm(10), True), (nn.Tanh(), False)):
+        module = nn.Sequential(nn.Flatten(), nn.Linear(4, 10), layer)
+        assert Distillation.prepare(config, data, module).config.compiled is recorded

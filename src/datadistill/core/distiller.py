@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ..errors import ConfigError
 from .adjoint import Adjoint, BackGradient
+from .compiled import CompiledUpdate, Functions
 from .distilled import Steps, noise, positive, raw_rate
 from .engine import Engine
 from .initialization import Initialization, networks_for
@@ -180,6 +181,7 @@ class Distiller:
         team: The members among which networks are divided.
         split: The network in two, where its first layers are frozen: they are not unrolled, and
             a minibatch of real data is one of features, what they make of the images.
+        compiled: Whether updates are compiled, where the engine does not know the layers.
     """
 
     network: Network
@@ -189,6 +191,7 @@ class Distiller:
     adjoint: Adjoint = field(default_factory=BackGradient)
     team: Team = ALONE
     split: Split | None = None
+    compiled: bool = False
 
     def __post_init__(self) -> None:
         if self.config.micro_batch:
@@ -365,7 +368,22 @@ class Distiller:
         """Line 6: θ ← θ − η̃ ∇ℓ(x̃, θ), for J networks side by side."""
         update = update_of(self.engine, self.objective.inner_loss, self.rule)
         images = self.config.micro_batch
-        return InParts(update.rule, update.loss, images) if images else update
+        if images:
+            return InParts(update.rule, update.loss, images)
+        if self.compiled and self.compilable:
+            return CompiledUpdate(update.rule, update.loss, functions=self.functions)
+        return update
+
+    @property
+    def compilable(self) -> bool:
+        """Whether there may be something to gain: not where the engine has its own ways."""
+        on_cpu = self.network.device.type == "cpu"
+        return on_cpu and self.engine.stacked is None and not self.config.micro_batch
+
+    @cached_property
+    def functions(self) -> Functions:
+        """The compiled functions of the updates."""
+        return Functions(self.engine.network, self.objective.inner_loss)
 
 
 def _mean(groups: Sequence[tuple[Tensor, dict[str, Tensor]]]) -> tuple[Tensor, dict[str, Tensor]]:

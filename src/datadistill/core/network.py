@@ -55,7 +55,7 @@ class Network:
     ) -> None:
         self.name = type(module).__name__
         self._module = _pure_copy(module, self.name).to(device=device, dtype=dtype)
-        self._recurrent = any(isinstance(layer, nn.RNNBase) for layer in module.modules())
+        self.recurrent = any(isinstance(layer, nn.RNNBase) for layer in module.modules())
         self._aliases = _aliases(self._module)
         named = dict(self._module.named_parameters())
         self.weights: Weights = {n: p.detach() for n, p in named.items() if p.requires_grad}
@@ -113,10 +113,13 @@ class Network:
         return self._apply({**self.constants, **weights}, inputs)
 
     def _apply(self, given: Weights, inputs: Tensor) -> Tensor:
-        for alias, name in self._aliases.items():
-            given[alias] = given[name]
-        with twice_differentiable(recurrent=self._recurrent):
-            return functional_call(self._module, given, (inputs,), tie_weights=False)
+        with twice_differentiable(recurrent=self.recurrent):
+            return self.bare(given, inputs)
+
+    def bare(self, given: Weights, inputs: Tensor) -> Tensor:
+        """Outputs of one network by all its tensors, for callers in ``twice_differentiable``."""
+        given.update({alias: given[name] for alias, name in self._aliases.items()})
+        return functional_call(self._module, given, (inputs,), tie_weights=False)
 
     def _for_each(self, one: Callable[[Weights], Tensor], weights: Weights) -> Tensor:
         networks = len(next(iter(weights.values())))

@@ -52,6 +52,29 @@ class Gradient(NamedTuple):
     values: list[Tensor]
 
 
+class Products(NamedTuple):
+    """What a pull-back needs of g = ∇ℓ(x̃, θ) and some u.
+
+    Attributes:
+        values: g, without its graph.
+        weights: ∂⟨u, g⟩/∂θ.
+        inputs: ∂⟨u, g⟩/∂x̃.
+        labels: The same of the labels; zeros if they have no gradient.
+    """
+
+    values: list[Tensor]
+    weights: list[Tensor]
+    inputs: Tensor
+    labels: Tensor
+
+
+def through_graph(g: Gradient, u: list[Tensor]) -> Products:
+    """The products by the graph of a recorded gradient, which is over afterwards."""
+    leaves = [*g.weights.values(), g.step.inputs, g.step.labels]
+    *back, inputs, labels = gradients(g.values, leaves, u)
+    return Products([one.detach() for one in g.values], back, inputs, labels)
+
+
 @dataclass(frozen=True)
 class GradientDescent:
     """θ_{t+1} = θ_t − η̃_t ∇ℓ(x̃_t, θ_t), with heavy-ball momentum if asked for.
@@ -74,7 +97,7 @@ class GradientDescent:
     def __call__(self, loss: StepLoss, learner: Learner, step: Step) -> Learner:
         """Makes one update."""
         found = gradient(lambda weights: loss(weights, step).sum(), learner.weights)
-        return self._moved(learner, step, found)
+        return self.moved(learner, step, found)
 
     def record(self, loss: StepLoss, learner: Learner, step: Step) -> Gradient:
         """The gradient of one update, to be pulled back through."""
@@ -87,9 +110,14 @@ class GradientDescent:
     def after(self, g: Gradient) -> Learner:
         """The learner after a recorded update."""
         found = {name: one.detach() for name, one in zip(g.weights, g.values, strict=True)}
-        return self._moved(g.learner, g.step, found)
+        return self.moved(g.learner, g.step, found)
 
-    def pull_back(self, g: Gradient, v: list[Tensor]) -> tuple[list[Tensor], Step]:
+    def pull_back(
+        self,
+        g: Gradient,
+        v: list[Tensor],
+        through: Callable[[Gradient, list[Tensor]], Products] = through_graph,
+    ) -> tuple[list[Tensor], Step]:
         """The vector-Jacobian product of one update.
 
         With g = ∇ℓ(x̃_t, θ_t), the update θ_{t+1} = θ_t − η̃_t g turns v = ∂L/∂θ_{t+1} into
@@ -98,6 +126,7 @@ class GradientDescent:
         Args:
             g: The recorded gradient, whose graph is over afterwards.
             v: The gradient with respect to the learner after the update.
+            through: How the products of g with u are had.
 
         Returns:
             The gradients with respect to the learner before the update, and to the step.
@@ -107,9 +136,7 @@ class GradientDescent:
         u = [-_rate(eta, one) * one for one in v]
         if self.momentum:
             u = [one + own for one, own in zip(u, of_velocity, strict=True)]
-        leaves = [*g.weights.values(), g.step.inputs, g.step.labels]
-        *back, inputs, labels = gradients(g.values, leaves, u)
-        moved = [one.detach() for one in g.values]
+        moved, back, inputs, labels = through(g, u)
         if self.momentum:
             before = g.learner.velocity.values()
             moved = [self.momentum * m + one for m, one in zip(before, moved, strict=True)]
@@ -120,7 +147,8 @@ class GradientDescent:
         v = [one + more for one, more in zip(v, back, strict=True)]
         return [*v, *of_velocity], Step(inputs, labels, rate)
 
-    def _moved(self, learner: Learner, step: Step, direction: Weights) -> Learner:
+    def moved(self, learner: Learner, step: Step, direction: Weights) -> Learner:
+        """The learner after an update along ∇ℓ."""
         if self.momentum:
             direction = {n: self.momentum * learner.velocity[n] + g for n, g in direction.items()}
         weights = {

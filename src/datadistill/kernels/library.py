@@ -18,6 +18,12 @@ import torch
 
 log = logging.getLogger(__name__)
 
+
+def tell_not_compiled(what: str, reason: str) -> None:
+    """Logs that something is computed without being compiled."""
+    log.info("%s could not be compiled, which takes longer: %s", what, reason)
+
+
 SOURCE = Path(__file__).with_name("convolution.c")
 REALS = {torch.float32: "float", torch.float64: "double"}
 FLAGS = ["-O3", "-std=gnu11", "-shared", "-fPIC"]

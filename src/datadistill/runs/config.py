@@ -122,6 +122,9 @@ class RunConfig(DistillerConfig):
     default what a short measurement finds fastest, and so are threads."""
     threads: int | None = None
     """Processor threads of each process."""
+    compiled: bool | None = None
+    """Whether torch.compile compiles the updates of networks of your own; by default where the run
+    is long and a short measurement finds it faster."""
     checkpoint_every: int | None = None
     """Outer steps between two checkpoints, beside those by time."""
     checkpoint_minutes: float = 1.0
@@ -222,6 +225,7 @@ FREE = frozenset(
         "weights",
         "processes",
         "threads",
+        "compiled",
         "checkpoint_every",
         "checkpoint_minutes",
         "tensorboard",

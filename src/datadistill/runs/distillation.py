@@ -93,7 +93,8 @@ class Distillation:
             data, held_out = data.hold_out(config.validation, config.seed)
         config = config.for_examples(len(data))
         distiller = Distiller(
-            network, initialization, objective, config, adjoint, team, split(network)
+            *(network, initialization, objective, config, adjoint, team, split(network)),
+            compiled=bool(config.compiled),
         )
         config = replace(
             config,
@@ -101,6 +102,7 @@ class Distillation:
             device=device.type,
             processes=team.size,
             threads=torch.get_num_threads(),
+            compiled=distiller.compiled and distiller.compilable,
             dtype=str(network.dtype).removeprefix("torch."),
         )
         if isinstance(initialization, PoolInit):  # one that is extended later changes nothing

@@ -1,5 +1,6 @@
 """How an outer step is divided among threads and processes: by a short measurement."""
 
+import math
 import time
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,10 @@ START_SECONDS = 20.0
 """What processes must save in a run: to start them takes a part of it."""
 LONG_SECONDS = 10.0
 """An outer step that takes longer is not measured in other ways too."""
+COMPILED_FASTER = 1.25
+"""How many times faster compiled updates must be, to be worth their compilation."""
+COMPILED_RUN_SECONDS = 1200.0
+"""A shorter run is not compiled: to find out that nothing is gained takes a minute."""
 
 
 @dataclass(frozen=True)
@@ -28,15 +33,18 @@ class Division:
         processes: How many processes share the networks.
         threads: Processor threads of each.
         seconds: Of an outer step; for several processes, of one's share.
+        compiled: Whether updates are compiled.
     """
 
     processes: int
     threads: int
     seconds: float
+    compiled: bool = False
 
     def __str__(self) -> str:
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
         who = f"{self.processes} processes of {threads}" if self.processes > 1 else threads
+        who += ", compiled" if self.compiled else ""
         return f"{who}: {time_text(self.seconds)} an outer step"
 
 
@@ -70,7 +78,7 @@ def best(found: list[Division], iterations: int) -> Division:
 
 
 def divided(config: RunConfig) -> tuple[RunConfig, list[Division]]:
-    """The configuration with its processes and threads, and what was measured to choose them.
+    """The configuration with its processes, threads and compilation, and what was measured for it.
 
     What the user has said stays, and is not measured; nor where torchrun has chosen.
     """
@@ -79,19 +87,36 @@ def divided(config: RunConfig) -> tuple[RunConfig, list[Division]]:
     distillation = Experiment.named_by(config).distillation
     found = divisions(distillation)
     chosen = best(found, distillation.config.iterations)
+    if config.compiled is None and may_be_compiled(distillation, chosen):
+        seconds = _seconds(distillation, chosen.processes, chosen.threads, compiled=True)
+        compiled = replace(chosen, seconds=seconds, compiled=True)
+        if seconds < math.inf:
+            found.append(compiled)
+        chosen = compiled if COMPILED_FASTER * seconds <= chosen.seconds else chosen
+        config = replace(config, compiled=chosen.compiled)
     return replace(config, processes=chosen.processes, threads=chosen.threads), found
 
 
-def _seconds(distillation: Distillation, processes: int, threads: int) -> float:
-    """The time of an outer step by process 0, without the others."""
+def may_be_compiled(distillation: Distillation, chosen: Division) -> bool:
+    """Whether a run is so long that it is worth trying to compile its updates."""
+    whole = distillation.config.iterations * chosen.seconds
+    return distillation.distiller.compilable and whole >= COMPILED_RUN_SECONDS
+
+
+def _seconds(
+    distillation: Distillation, processes: int, threads: int, *, compiled: bool = False
+) -> float:
+    """The time of an outer step by process 0, without the others; ∞ if it cannot be compiled."""
     torch.set_num_threads(threads)
-    distiller = replace(distillation.distiller, team=Team(0, processes))
+    team = Team(0, processes)
+    distiller = replace(distillation.distiller, team=team, compiled=compiled)
     state, times = distillation.like(), list[float]()
     for trial in range(3):  # the first prepares much that later ones find ready
         batch = distillation.batch(trial)
         begin = time.perf_counter()
         distiller.gradient(state, batch)
         times.append(time.perf_counter() - begin)
-        if times[-1] > LONG_SECONDS:
+        if times[-1] > LONG_SECONDS and (trial or not compiled):
             break
-    return min(times[1:] or times)
+    failed = compiled and distiller.functions.failed
+    return math.inf if failed else min(times[1:] or times)

@@ -188,6 +188,8 @@ class Run:
             notes.append(rounding("threads", config.threads, found.config.threads))
         if found.config.processes != config.processes:
             notes.append(rounding("processes", config.processes, found.config.processes))
+        if bool(found.config.compiled) != bool(config.compiled):
+            notes.append(rounding("compiled", config.compiled, found.config.compiled))
         fresh = self.distillation.like()
         check_like(found.state, fresh)
         left = found.state.seconds / max(reached, 1) * (config.iterations - reached)
