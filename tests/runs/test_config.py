@@ -186,7 +186,9 @@ def test_the_first_set_of_recipes_is_there_with_the_papers_settings() -> None:
             assert config.iterations == -(-400 * training // 1024)  # 400 passes
 
 
-@pytest.mark.parametrize("name", ["mnist-poisoning", "cifar10-poisoning", "cifar10-lenet-poisoning"])
+@pytest.mark.parametrize(
+    "name", ["mnist-poisoning", "cifar10-poisoning", "cifar10-lenet-poisoning"]
+)
 def test_poisoning_is_one_step_of_100_images_on_networks_of_a_pool(name: str) -> None:
     for preset in ("fast", "paper"):
         config = read_recipe(name, preset).config

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,9 +8,19 @@ from torch import nn
 
 import datadistill as dd
 from datadistill.cli.main import main
+from datadistill.core.compiled import Functions
+from datadistill.core.distilled import Step
+from datadistill.core.network import Weights
 from datadistill.runs import RunConfig
 from datadistill.runs.distillation import Distillation
-from datadistill.runs.division import Division, best, divided, divisions, may_be_compiled
+from datadistill.runs.division import (
+    Division,
+    best,
+    compiled_rightly,
+    divided,
+    divisions,
+    may_be_compiled,
+)
 from datadistill.runs.named import Experiment
 
 THREADS = Division(1, 2, 0.4)
@@ -92,6 +103,57 @@ def test_only_long_runs_of_unknown_networks_are_tried_with_compiled_updates(
     config = RunConfig(iterations=iterations, validation=0, device="cpu")
     distillation = Distillation.prepare(config, data, module)
     assert may_be_compiled(distillation, THREADS) is expected
+
+
+OWN = """
+from torch import nn
+
+class Net(nn.Sequential):
+    def __init__(self):
+        pairs = [(nn.Linear(32, 32), nn.LayerNorm(32)) for _ in range(4)]
+        layers = [layer for pair in pairs for layer in pair]
+        super().__init__(nn.Flatten(), nn.Linear(784, 32), *layers, nn.Linear(32, 10))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
+@pytest.mark.usefixtures("two_threads")
+def test_a_long_run_of_an_unknown_network_is_compiled_where_that_is_faster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("datadistill.runs.division.COMPILED_RUN_SECONDS", 0)
+    (tmp_path / "net.py").write_text(OWN)
+    run = tmp_path / "run"
+    flags = ["--model", f"{tmp_path / 'net.py'}:Net", "--initialization", "fixed", "--steps", "10"]
+    assert main(["distill", "--run", str(run), "--iterations", "2", *flags]) == 0
+    assert ", compiled: " in capsys.readouterr().err
+    assert yaml.safe_load((run / "config.yaml").read_text())["compiled"] is True
+
+
+def test_compiled_updates_with_another_gradient_are_not_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = dd.LabelledData(torch.rand(20, 1, 2, 2), torch.arange(20) % 10)
+    module = nn.Sequential(nn.Flatten(), nn.Linear(4, 10), nn.LayerNorm(10))
+    config = RunConfig(steps=1, batch_size=20, networks=1, validation=0, device="cpu")
+    distillation = Distillation.prepare(config, data, module)
+    compiled = replace(distillation.distiller, compiled=True)
+    functions = Functions(compiled.network, compiled.objective.inner_loss, backend="aot_eager")
+    vars(compiled)["functions"] = functions  # without inductor's minute of C++
+    state, batch = distillation.like(), distillation.batch(0)
+    assert compiled_rightly(compiled, state, batch)
+    gradient = Functions.gradient
+
+    def wrong(self: Functions, weights: Weights, step: Step) -> Weights | None:
+        found = gradient(self, weights, step)
+        return found and {name: 1.2 * one for name, one in found.items()}
+
+    monkeypatch.setattr(Functions, "gradient", wrong)
+    assert not compiled_rightly(compiled, state, batch)
+    functions.failed = True
+    assert not compiled_rightly(compiled, state, batch)
+    torch.compiler.reset()
 
 
 def test_a_choice_that_changes_nothing_is_recorded_as_none() -> None:

@@ -5,7 +5,9 @@ import time
 from dataclasses import dataclass, replace
 
 import torch
+from torch import Tensor
 
+from ..core.distiller import Distiller, DistillerState
 from ..core.team import Team
 from .config import RunConfig
 from .cost import time_text
@@ -21,6 +23,8 @@ LONG_SECONDS = 10.0
 """An outer step that takes longer is not measured in other ways too."""
 COMPILED_FASTER = 1.25
 """How many times faster compiled updates must be, to be worth their compilation."""
+ROUNDING = 1e-2
+"""How far the gradient of compiled updates may be from that of others, for its length."""
 COMPILED_RUN_SECONDS = 1200.0
 """A shorter run is not compiled: to find out that nothing is gained takes a minute."""
 
@@ -106,7 +110,7 @@ def may_be_compiled(distillation: Distillation, chosen: Division) -> bool:
 def _seconds(
     distillation: Distillation, processes: int, threads: int, *, compiled: bool = False
 ) -> float:
-    """The time of an outer step by process 0, without the others; ∞ if it cannot be compiled."""
+    """The time of an outer step by process 0, without the others; ∞ if compiling gains nothing."""
     torch.set_num_threads(threads)
     team = Team(0, processes)
     distiller = replace(distillation.distiller, team=team, compiled=compiled)
@@ -118,5 +122,19 @@ def _seconds(
         times.append(time.perf_counter() - begin)
         if times[-1] > LONG_SECONDS and (trial or not compiled):
             break
-    failed = compiled and distiller.functions.failed
-    return math.inf if failed else min(times[1:] or times)
+    if compiled and not compiled_rightly(distiller, state, distillation.batch(0)):
+        return math.inf
+    return min(times[1:] or times)
+
+
+def compiled_rightly(
+    compiled: Distiller, state: DistillerState, batch: tuple[Tensor, Tensor]
+) -> bool:
+    """Whether updates could be compiled, and give the gradient that they give without."""
+    if compiled.functions.failed:
+        return False
+    found, expected = (
+        torch.cat([one.flatten() for one in distiller.gradient(state, batch)[1].values()])
+        for distiller in (compiled, replace(compiled, compiled=False))
+    )
+    return float((found - expected).norm()) <= ROUNDING * float(expected.norm())
