@@ -17,7 +17,7 @@ from ..core.own_objective import OwnObjective
 from ..data import as_data
 from ..errors import ConfigError
 from ..progress import ProgressCallback, silent
-from .config import config_from, names_of
+from .config import RunConfig, config_from, names_of
 from .distillation import Distillation
 from .folder import RunFolder
 from .run import Run, choose, run_in_memory, with_test
@@ -65,12 +65,10 @@ def distill(
     Returns:
         The distilled data; their claim is the figure on the test or else the validation data.
     """
-    by_name = isinstance(initialization, str)
     chosen = None if isinstance(initialization, str) else initialization or RandomInit()
-    objective, adjoint = objective or Classification(), adjoint or BackGradient()
-    if not isinstance(objective, Objective):
-        objective = OwnObjective.of(objective)
-    place, real = resolve_device(device), as_data(train)
+    objective = objective or Classification()
+    objective = objective if isinstance(objective, Objective) else OwnObjective.of(objective)
+    adjoint, place, real = adjoint or BackGradient(), resolve_device(device), as_data(train)
     named = {
         "data": real.name,
         "model": models.built_in_name(module) or _class_name(module),
@@ -79,20 +77,24 @@ def distill(
         "device": place.type,
         "dtype": None if dtype is None else str(resolve_dtype(dtype)).removeprefix("torch."),
         **names_of(chosen, objective, adjoint),
-        **({"initialization": initialization} if by_name else {}),
+        **({"initialization": initialization} if chosen is None else {}),
     }
-    config = config_from({**named, **settings})
-    if (config.processes or 1) > 1:
-        raise ConfigError(
-            f"processes is {config.processes}, but a call in Python is one process.",
-            "Leave it out, or use the command line: datadistill distill --processes 2.",
-        )
+    config = _of_one_process(config_from({**named, **settings}))
     distillation = Distillation.prepare(config, real, module, chosen, objective, adjoint, place)
     tested = None if test is None else as_data(test, split="test")
     if run is not None:
         return Run(distillation, RunFolder(Path(run)), tested, progress=progress).go()
     made = choose(distillation, run_in_memory(distillation, progress))
     return with_test(distillation, made, tested, progress)
+
+
+def _of_one_process(config: RunConfig) -> RunConfig:
+    if (config.processes or 1) > 1:
+        raise ConfigError(
+            f"processes is {config.processes}, but a call in Python is one process.",
+            "Leave it out, or use the command line: datadistill distill --processes 2.",
+        )
+    return config
 
 
 def _class_name(module: nn.Module) -> str:
