@@ -32,6 +32,7 @@ from .counts import Counts, Select
 from .featured import Entering
 from .fine_tuning import FINE_TUNING, fine_tuning
 from .parts import Parts
+from .references import all_real, neighbours
 from .rows import BaselineTable as BaselineTable
 from .rows import Row as Row
 
@@ -129,15 +130,15 @@ def _rows(bench: Bench, source: LabelledData | None) -> list[Row]:
             Row("distilled", (distilled,)),
             *images,
             Row("few-shot adversarial", *FewShot(bench, source).figures()),
-            Row("full target", *bench.all_real()),
+            Row("full target", *all_real(bench)),
         ]
     return [
         Row("untrained", (untrained,)),
         Row("distilled", (distilled,)),
         *images,
-        Row("K-NN random real", *bench.neighbours("random real")),
-        Row("K-NN k-means", *bench.neighbours("k-means")),
-        Row("all real", *bench.all_real()),
+        Row("K-NN random real", *neighbours(bench, "random real")),
+        Row("K-NN k-means", *neighbours(bench, "k-means")),
+        Row("all real", *all_real(bench)),
     ]
 
 
