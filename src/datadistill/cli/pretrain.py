@@ -13,10 +13,8 @@ from ..errors import ConfigError
 from ..pools import PARTS, Pool
 from ..runs.pool_job import FOLLOW, PoolChoices, PoolJob, take_part
 from ..runs.processes import Processes, together
-from .choices import DataChoice
+from .choices import MEGABYTE, DataChoice
 from .console import out
-
-MEGABYTE = 2**20
 
 
 @dataclass(frozen=True)

@@ -57,9 +57,16 @@ def build(name: str, arguments: Mapping[str, Value]) -> nn.Module:
 def arguments_for(input_shape: Sequence[int], classes: int) -> dict[str, int]:
     """Constructor arguments of built-in networks for square images of a shape."""
     if len(input_shape) != 3 or input_shape[1] != input_shape[2]:
+        match tuple(input_shape):
+            case (height, width) if height == width:
+                remedy = "If they are grey images, set channels to 1"
+            case (height, width, 1 | 3) if height == width:
+                remedy = "Put the channels first: inputs.transpose(0, 3, 1, 2)"
+            case _:
+                remedy = "Resize the images"
         raise ModelError(
             f"The built-in networks take square images, not inputs of shape {tuple(input_shape)}.",
-            "Resize the images, or give your own network as package.module:Class.",
+            f"{remedy}, or give your own network as package.module:Class.",
         )
     return {"channels": input_shape[0], "size": input_shape[1], "classes": classes}
 
