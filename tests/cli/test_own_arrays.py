@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import datadistill as dd
-from datadistill.cli.main import main
+from tests.cli.helpers import run
 
 QUICK = ["--iterations", "2", "--batch-size", "16", "--networks", "1", "--test-networks", "2"]
 DISTILL = ["distill", "--model", "linear", "--processes", "1", "--quiet", *QUICK, "--run", "run"]
@@ -28,13 +28,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             arrays[f"{split}_labels"] = data.labels.numpy()[:100]
     for name, arrays in files.items():
         np.savez(f"{name}.npz", **arrays)
-
-
-def run(*arguments: str) -> int:
-    try:
-        return main([*arguments])
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 1
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

@@ -241,12 +241,11 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
 
     def _module(self, distilled: DistilledData) -> nn.Module | None:
         """The network that is named, made for the distilled images if it is built in."""
-        if self.model is None or ":" in self.model:
-            return self.own_module()
+        if self.model is None:
+            return None
         known = distilled.header.architecture.arguments
         classes = known.get("classes") or len(distilled.class_names or ()) or 10
-        arguments = models.arguments_for(distilled.inputs.shape[2:], classes)
-        return models.find(self.model, arguments, models.parse_arguments(self.model_args))
+        return models.find_for(self.model, distilled.inputs.shape[2:], classes, self.model_args)
 
     def _as_json(self, results: list[Evaluation]) -> dict[str, Any]:
         last = {"artefact": str(self.artefact), **as_json(results[-1])}

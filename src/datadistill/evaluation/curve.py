@@ -12,7 +12,7 @@ from ..core.update import GradientDescent
 from ..data import LabelledData
 from ..errors import ConfigError
 from ..progress import ProgressCallback, silent
-from .held_out import HeldOut, Learn, Sample
+from .held_out import HeldOut, Learn, Sample, trail
 from .result import Evaluation
 from .side_by_side import DEFAULT_BYTES, SideBySide
 
@@ -78,11 +78,7 @@ def _learning(
         return architecture.losses(weights, step.inputs, step.labels, objective.inner_loss)
 
     def learn(theta0: Weights, _: range) -> Iterator[Weights]:
-        learner = rule.start(theta0)
-        yield learner.weights
-        for step in steps:
-            learner = rule(step_loss, learner, step)
-            yield learner.weights
+        return trail(rule, step_loss, theta0, steps)
 
     return learn
 

@@ -1,16 +1,18 @@
 """Held-out networks: trained in groups side by side, and tested along the way."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
 import torch
 
+from ..core.distilled import Step
 from ..core.groups import Groups, in_order
 from ..core.initialization import networks_for
 from ..core.network import Weights
 from ..core.objective import Objective
 from ..core.team import Team
+from ..core.update import GradientDescent, StepLoss
 from ..data import LabelledData
 from ..errors import ConfigError
 from ..progress import Progress, ProgressCallback
@@ -92,6 +94,17 @@ class HeldOut:
             found = in_order(groups.each(work))
         sums = dict(zip(tests, _gather(self.team, self.networks, found), strict=True))
         return [tester.evaluation([sums[t]], self.seed, t) for t in after]
+
+
+def trail(
+    rule: GradientDescent, loss: StepLoss, theta0: Weights, steps: Iterable[Step]
+) -> Iterator[Weights]:
+    """θ₀, θ₁, …: the weights before the first step and after every one."""
+    learner = rule.start(theta0)
+    yield learner.weights
+    for step in steps:
+        learner = rule(loss, learner, step)
+        yield learner.weights
 
 
 def _tested(

@@ -19,7 +19,7 @@ from ..core.team import ALONE, Team
 from ..core.update import GradientDescent, gradient
 from ..errors import ConfigError
 from ..progress import ProgressCallback, silent
-from .held_out import HeldOut, Learn
+from .held_out import HeldOut, Learn, trail
 from .learners import Learners
 from .result import Evaluation
 from .side_by_side import DEFAULT_BYTES, SideBySide
@@ -81,12 +81,7 @@ class OrdinaryTraining:
     def learn(self, loss: OwnLoss, theta0: Weights, batches: Iterator[Step]) -> Iterator[Weights]:
         """θ₀, θ₁, … of J networks, each on minibatches of its own."""
         if self.optimizer == "sgd":
-            rule = GradientDescent(MOMENTUM)
-            learner = rule.start(theta0)
-            yield learner.weights
-            for batch in batches:
-                learner = rule(loss, learner, batch)
-                yield learner.weights
+            yield from trail(GradientDescent(MOMENTUM), loss, theta0, batches)
         else:
             weights, state = theta0, adam_init(theta0)
             yield weights

@@ -5,7 +5,6 @@ import functools
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
 from torch import nn
 
 from ..artefact import DistilledData
@@ -16,7 +15,6 @@ from ..core.distilled import Steps
 from ..core.initialization import networks_for
 from ..core.network import Network
 from ..core.objective import Classification
-from ..core.random import stream
 from ..data import LabelledData
 from ..data.fingerprint import data_hash
 from ..errors import ConfigError
@@ -92,8 +90,8 @@ def baseline_table(
         images=entering.images(functools.partial(_images, distilled), network, images, rest),
         train=entering.train,
         test=entering.test,
-        choosing=_some(choosing, counts.examples, "choosing"),
-        picking=_some(held_out, counts.examples, "picking"),
+        choosing=choosing.sample(counts.examples, "choosing"),
+        picking=held_out.sample(counts.examples, "picking"),
         select=select,
         networks=networks,
         seed=seed,
@@ -208,12 +206,6 @@ def _context(
         "test": data_hash(test),
         "datadistill": __version__,
     }
-
-
-def _some(data: LabelledData, examples: int, purpose: str) -> LabelledData:
-    """A random sample of real data."""
-    order = torch.randperm(len(data), generator=stream(0, purpose))
-    return data.part(order[:examples], data.split)
 
 
 def _networks(distilled: DistilledData, networks: int | None) -> int:

@@ -100,11 +100,7 @@ class PoolJob(PoolChoices):
         torch.set_num_threads(self.threads or team.threads())
         device = team.device(resolve_device(self.device))
         train, test = data.load(self.data, self.data_dir, size=self.size, channels=self.channels)
-        module = models.find(
-            self.model,
-            {} if ":" in self.model else models.arguments_for(train.input_shape, train.classes),
-            models.parse_arguments(self.model_args),
-        )
+        module = models.find_for(self.model, train.input_shape, train.classes, self.model_args)
         settings = PoolSettings.preset(self.preset, train.name, len(train)).changed(
             **{n: getattr(self, n) for n in ("epochs", "lr", "batch_size", "scheme", "validation")},
             seed=self.seed,
