@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from datadistill.cli.main import main
 from datadistill.data import DATA_SETS
 from datadistill.data.download import Source
 from datadistill.data.origins import ORIGINS, Download, Origin
+from tests.cli import helpers
 
 from ..data.test_fetch_server import Site, fine, running_site
 
@@ -39,10 +39,7 @@ def site() -> Generator[Site]:
 
 
 def run(*arguments: str) -> int:
-    try:
-        return main(["data", *arguments])
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 1
+    return helpers.run("data", *arguments)
 
 
 def names(folder: Path) -> list[str]:

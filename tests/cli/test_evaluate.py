@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import datadistill as dd
-from datadistill.cli.main import main
+from tests.cli import helpers
 
 MINE = """
 from torch import nn
@@ -41,10 +41,7 @@ def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*arguments: str) -> int:
-    try:
-        return main(["evaluate", *arguments])
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 1
+    return helpers.run("evaluate", *arguments)
 
 
 def result(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:

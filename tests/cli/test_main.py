@@ -10,8 +10,8 @@ import safetensors.torch
 import torch
 
 import datadistill as dd
-from datadistill.cli.main import main
 from datadistill.runs.checkpoint import newest
+from tests.cli.helpers import run
 
 QUICK = ["--iterations", "2", "--batch-size", "32", "--model", "linear"]
 
@@ -21,13 +21,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder as the working directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def run(*arguments: str) -> int:
-    try:
-        return main(arguments)
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 1
 
 
 def names(folder: Path) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import datadistill as dd
-from datadistill.cli.main import main
+from tests.cli.helpers import run
 from tests.pools.helpers import IMAGES, LABELS
 from tests.runs.helpers import finish, start
 
@@ -30,13 +30,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         test_labels=labels,
     )
     return tmp_path
-
-
-def run(*arguments: str) -> int:
-    try:
-        return main([*arguments])
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 1
 
 
 def test_make_extend_and_use_a_pool(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

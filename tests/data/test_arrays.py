@@ -54,6 +54,21 @@ def test_floats_are_taken_as_they_are(tmp_path: Path) -> None:
     assert targets.tolist() == [1 / 3] * 2
 
 
+def test_floats_without_channels_are_grey_images_only_if_something_says_so(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal(size=(12, 4, 4))
+    inputs = {"train_inputs": values, "test_inputs": values[:6]}
+    path = save(tmp_path / "plain.npz", **inputs, mean=None, std=None)
+    assert load(path)[0].input_shape == (4, 4)
+    for split in load(path, channels=1):
+        assert split.input_shape == (1, 4, 4)
+        assert np.array_equal(np.asarray(split.inputs)[:, 0], values[: len(split)])
+    path = save(tmp_path / "mean.npz", **inputs, mean=np.array(0.5), std=np.array([2.0]))
+    train, _ = load(path)
+    assert train.normalization == Normalization((0.5,), (2.0,))
+    batch, _ = train.batch(slice(12), torch.device("cpu"), torch.float64)
+    assert np.allclose(batch[:, 0], (values - 0.5) / 2)
+
+
 def test_any_byte_order_and_memory_layout_will_do(tmp_path: Path) -> None:
     values = np.random.default_rng(0).normal(size=(12, 3, 4, 4))
     path = save(

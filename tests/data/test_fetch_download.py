@@ -2,7 +2,6 @@
 
 import hashlib
 import socket
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from .test_fetch_server import (
     endless,
     fine,
     redirect,
-    running_site,
     shifted,
     silent,
     status,
@@ -27,12 +25,6 @@ CONTENT = bytes(range(256)) * 1500
 HALF = len(CONTENT) // 2
 PATIENCE = Patience(timeout=30, attempts=3, wait=0.01)
 IMPATIENCE = Patience(timeout=0.5, attempts=3, wait=0.01)
-
-
-@pytest.fixture
-def site() -> Generator[Site]:
-    with running_site() as site:
-        yield site
 
 
 def source(*urls: str, content: bytes = CONTENT) -> Source:

@@ -1,6 +1,7 @@
 """LabelledData: the same promises for images in memory and in files."""
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,16 @@ def test_holding_out_divides_every_class(data: LabelledData) -> None:
     assert sorted(map(float, both.sum((1, 2, 3)))) == pytest.approx(
         sorted(map(float, everything.sum((1, 2, 3))))
     )
+
+
+def test_a_sample_is_decided_by_its_purpose(data: LabelledData) -> None:
+    def drawn(examples: int, purpose: str) -> list[int]:
+        numbered = replace(data, labels=torch.arange(len(data)), class_names=None)
+        return numbered.sample(examples, purpose).labels.tolist()
+
+    assert drawn(5, "one") == drawn(5, "one") != drawn(5, "two")
+    assert drawn(3, "one") == drawn(5, "one")[:3]
+    assert sorted(drawn(10**6, "one")) == [*range(len(data))]
 
 
 def test_only_a_generator_augments(data: LabelledData) -> None:

@@ -70,6 +70,19 @@ def test_what_is_no_image_of_bytes_cannot_be_resized() -> None:
         as_asked(data, data, Options(size=28))
 
 
+def test_floats_are_as_asked_only_if_they_are_so_already() -> None:
+    data = LabelledData(
+        torch.rand(4, 3, 9, 9), torch.arange(4), Normalization((0.5,) * 3, (2,) * 3)
+    )
+    for options in (Options(size=9), Options(channels=3), Options(size=9, channels=3)):
+        train, test = as_asked(data, data, options)
+        assert train.inputs is test.inputs is data.inputs
+        assert train.normalization == data.normalization
+    for options in (Options(size=8), Options(channels=1), Options(size=9, channels=1)):
+        with pytest.raises(DataError, match=r"\(3, 9, 9\), are not images of bytes"):
+            as_asked(data, data, options)
+
+
 @pytest.mark.parametrize(
     "options",
     [{"size": 0}, {"size": 10**6}, {"channels": 2}, {"workers": -1}, {"cache_bytes": -1}],

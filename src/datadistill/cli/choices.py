@@ -11,6 +11,8 @@ from ..artefact import DistilledData
 from ..data import LabelledData
 from .console import Common
 
+MEGABYTE = 2**20
+
 
 @dataclass(frozen=True, kw_only=True)
 class DataChoice(Common):

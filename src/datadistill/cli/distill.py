@@ -14,10 +14,10 @@ from ..runs.config import PAPER, config_from
 from ..runs.cost import Cost, measure_cost, parse_time, time_text
 from ..runs.division import divided
 from ..runs.folder import RunFolder, free_folder
-from ..runs.follow import follow
+from ..runs.follow import followed
 from ..runs.initializations import weights_file
 from ..runs.named import Experiment, check_no_code
-from ..runs.processes import Processes, is_follower, together
+from ..runs.processes import Processes, together
 from ..runs.recipes import Preset, read_recipe
 from .console import Common, Switch
 from .outcome import carry_out
@@ -48,9 +48,7 @@ class Distill(Common):
 
     def run(self) -> None:
         """Distils, tests once on the test set, and writes the artefact and its picture."""
-        if is_follower():  # process 0 tells it all
-            with together() as team:
-                follow(team)
+        if followed():
             return
         self.config.check_division()
         deadline = self.time_budget and time.monotonic() + parse_time(self.time_budget)

@@ -13,7 +13,7 @@ from ..artefact import DistilledData, load
 from ..core.device import DeviceName, resolve_device
 from ..core.poisoning import Poisoning
 from ..data import DATA_SETS, LabelledData
-from ..errors import ArtefactError, ConfigError
+from ..errors import ConfigError
 from ..evaluation import (
     Evaluation,
     OrdinaryTraining,
@@ -27,13 +27,12 @@ from ..progress import ProgressCallback
 from ..runs.adaptation import check_source
 from ..runs.baseline_table import baseline_table
 from ..runs.processes import Processes, together, world_size
-from .choices import DataChoice, ModelChoice, PoolChoice
+from .artefacts import artefact_at, data_name, image_shape, is_architecture_of, results_of
+from .choices import MEGABYTE, DataChoice, ModelChoice, PoolChoice
 from .console import Common, Switch, going_on, out
 from .figures import as_json, class_table, curve_table
 from .poisoning import measure_attack, write_attack
 from .table import print_baselines
-
-MEGABYTE = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +114,7 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
                 f"{distilled.objective.record}.",
                 "Leave --defence out, or name data that were distilled for poisoning.",
             )
-        train, test = choice.load(self.data or distilled.header.data)
+        train, test = choice.load(data_name(self.data, distilled.header.data))
         if poisonous and not (ordinary or self.curve or self.per_class):
             self._attack(distilled, train, test if self.split == "test" else train)
             return
@@ -242,12 +241,11 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
 
     def _module(self, distilled: DistilledData) -> nn.Module | None:
         """The network that is named, made for the distilled images if it is built in."""
-        if self.model is None or ":" in self.model:
-            return self.own_module()
+        if self.model is None:
+            return None
         known = distilled.header.architecture.arguments
         classes = known.get("classes") or len(distilled.class_names or ()) or 10
-        arguments = models.arguments_for(distilled.inputs.shape[2:], classes)
-        return models.find(self.model, arguments, models.parse_arguments(self.model_args))
+        return models.find_for(self.model, distilled.inputs.shape[2:], classes, self.model_args)
 
     def _as_json(self, results: list[Evaluation]) -> dict[str, Any]:
         last = {"artefact": str(self.artefact), **as_json(results[-1])}
@@ -264,40 +262,3 @@ def source_data(
     source, _ = choice.load(name)
     check_source(distilled, pool, source)
     return source
-
-
-def results_of(path: Path) -> Path:
-    """Where the figures of an artefact or a run folder are kept."""
-    return path / "results.json" if path.is_dir() else path.with_suffix(".results.json")
-
-
-def artefact_at(path: Path) -> Path:
-    """The artefact that a path names: a file, or the one of a run folder."""
-    if not path.is_dir():
-        return path
-    if not (path / "distilled.safetensors").is_file():
-        raise ArtefactError(
-            f"The folder {path} holds no distilled.safetensors.",
-            "Name an artefact, or the folder of a run that is finished.",
-        )
-    return path / "distilled.safetensors"
-
-
-def image_shape(distilled: DistilledData, choice: DataChoice) -> dict[str, int | None]:
-    """Size and channels of the images that were distilled, unless others are asked for."""
-    shape = distilled.inputs.shape[2:]
-    if len(shape) != 3 or shape[0] not in (1, 3) or shape[1] != shape[2]:
-        return {"size": choice.size, "channels": choice.channels}
-    return {"size": choice.size or shape[1], "channels": choice.channels or shape[0]}
-
-
-def is_architecture_of(module: nn.Module, distilled: DistilledData) -> bool:
-    """Whether a module has the weights of the network that was distilled for."""
-    wanted = distilled.header.architecture.weights
-    frozen = {name.removeprefix("constants/") for name in distilled.carried}
-    found = {
-        name: str([*p.shape])
-        for name, p in module.named_parameters()
-        if p.requires_grad and name not in frozen
-    }
-    return found == {name: text[text.index("[") :] for name, text in wanted.items()}

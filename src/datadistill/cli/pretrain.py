@@ -8,22 +8,17 @@ from typing import Annotated
 
 import tyro
 
-from ..core.device import DeviceName
-from ..core.initialization import Scheme
 from ..data import DATA_SETS
 from ..errors import ConfigError
 from ..pools import PARTS, Pool
-from ..runs.pool_job import FOLLOW, PoolJob, take_part
-from ..runs.pool_settings import Preset
+from ..runs.pool_job import FOLLOW, PoolChoices, PoolJob, take_part
 from ..runs.processes import Processes, together
-from .choices import DataChoice
+from .choices import MEGABYTE, DataChoice
 from .console import out
-
-MEGABYTE = 2**20
 
 
 @dataclass(frozen=True)
-class Pretrain(DataChoice):
+class Pretrain(PoolChoices, DataChoice):
     """Train a pool of networks on a data set, many side by side.
 
     Finished networks are kept: the same command goes on where it was stopped, and with more
@@ -33,38 +28,12 @@ class Pretrain(DataChoice):
 
     data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
     """Data set by name (datadistill data lists them), a folder of images or an .npz file."""
-    networks: int = 200
-    """Networks that distillation draws from."""
-    held_out: int = 100
-    """Other networks, that only evaluation uses."""
     pool: Path | None = None
     """Folder of the pool; pools/DATA-MODEL by default."""
-    model: str = "lenet"
-    """Network: lenet, alexcifarnet and so on, or your own as package.module:Class."""
-    model_args: tuple[str, ...] = ()
-    """Arguments of the network's constructor, e.g. --model-args width=64 bias=false."""
-    preset: Preset = "quick"
-    """How to train: our quick setting, or the paper's, which takes many times as long."""
-    epochs: int | None = None
-    """Passes over the training data; as the preset says by default, like all that follows."""
-    lr: float | None = None
-    """Adam's learning rate at the beginning."""
-    batch_size: int | None = None
-    """Examples of a minibatch."""
-    scheme: Scheme | None = None
-    """How initial weights are drawn."""
-    validation: float | None = None
-    """Share of the training data held out to measure accuracy on."""
-    seed: int = 0
-    """Which networks."""
-    device: DeviceName = "auto"
-    """Where to compute."""
     memory: int = 1024
     """Megabytes for the networks that are trained side by side."""
     processes: int = 1
     """Processes on this machine among which the networks are divided; torchrun's go before."""
-    threads: int | None = None
-    """Processor threads of each process; by default as many as torch would take for all."""
 
     def run(self) -> None:
         """Trains what is missing, and prints the accuracies."""
@@ -97,14 +66,14 @@ class Pretrain(DataChoice):
     def _job(self) -> PoolJob:
         own = self.data not in DATA_SETS and Path(self.data).exists()
         name = f"{Path(self.data).stem}-{self.model.rpartition(':')[2].lower()}"
-        settings = ("networks", "held_out", "size", "channels", "model", "model_args", "preset")
-        more = ("epochs", "lr", "batch_size", "scheme", "validation", "seed", "device", "threads")
         return PoolJob(
             data=str(Path(self.data).absolute()) if own else self.data,
             data_dir=self.data_dir and self.data_dir.absolute(),
+            size=self.size,
+            channels=self.channels,
             pool=self.pool or Path("pools") / name,
             memory=self.memory * MEGABYTE,
-            **{flag: getattr(self, flag) for flag in (*settings, *more)},
+            **self.choices(),
         )
 
 

@@ -8,9 +8,9 @@ import tyro
 
 from ..runs import RunConfig
 from ..runs.folder import RunFolder
-from ..runs.follow import follow
+from ..runs.follow import followed
 from ..runs.named import Experiment, check_no_code, config_of_run
-from ..runs.processes import is_follower, together
+from ..runs.processes import together
 from .console import Common
 from .outcome import carry_out
 
@@ -45,9 +45,7 @@ class Resume(Common):
 
     def run(self) -> None:
         """Resumes, tests once on the test set, and writes the artefact and its picture."""
-        if is_follower():  # process 0 tells it all
-            with together() as team:
-                follow(team)
+        if followed():
             return
         folder = RunFolder(self.run_folder)
         before = config_of_run(folder)

@@ -9,9 +9,9 @@ import tyro
 from ..artefact import load
 from ..core.device import DeviceName
 from ..evaluation import ClaimError, claim_of, claimed_split, verify
-from .choices import DataChoice, ModelChoice, PoolChoice
+from .artefacts import artefact_at, data_name, image_shape
+from .choices import MEGABYTE, DataChoice, ModelChoice, PoolChoice
 from .console import Switch, out
-from .evaluate import MEGABYTE, artefact_at, image_shape
 from .figures import as_json
 
 
@@ -35,7 +35,7 @@ class Verify(DataChoice, ModelChoice, PoolChoice):
         distilled = self.with_pool(load(artefact_at(self.artefact)))
         claim = claim_of(distilled)
         choice = replace(self, **image_shape(distilled, self))
-        data = claimed_split(distilled, *choice.load(self.data or claim.data))
+        data = claimed_split(distilled, *choice.load(data_name(self.data, claim.data)))
         with self.bars() as progress:
             result = verify(
                 distilled,

@@ -5,45 +5,25 @@ module is taken apart into layers, of which every one is written for networks si
 plain layers are known, none of which mixes examples; other modules are left to ``Network``.
 """
 
-import operator
 from collections.abc import Callable
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, fx, nn
 
 from ..kernels import NARROW, Pooling, convolution
-from .bilinear import Layer, bilinear
+from . import layers
+from .layers import Compute, Names
 from .network import Loss, Network, Weights
 from .random import stream
-
-_RELU: set[object] = {F.relu, torch.relu, "relu", nn.ReLU}
-_ELEMENTWISE: set[object] = {
-    *_RELU,
-    *(torch.tanh, torch.sigmoid, F.leaky_relu, F.elu, F.gelu, F.softplus),
-    *("tanh", "sigmoid"),
-    *(nn.Tanh, nn.Sigmoid, nn.LeakyReLU, nn.ELU, nn.GELU, nn.Softplus),
-    *(nn.Identity, nn.Dropout, nn.Dropout2d),  # dropout is off outside training mode
-}
-_MAX_POOLING: set[object] = {F.max_pool2d, nn.MaxPool2d}
-_POOLING: set[object] = {
-    *_MAX_POOLING,
-    *(F.avg_pool2d, F.adaptive_avg_pool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d),
-}
-_FLATTENING: set[object] = {torch.flatten, "flatten", nn.Flatten}
-_ADDING: set[object] = {operator.add, torch.add}
-
-_Compute = Callable[..., Tensor]
-"""(weights of J networks, results of earlier layers) → the layer's result."""
 
 
 class _Call(NamedTuple):
     """One layer in the order of computation: where its result goes, and what is then over."""
 
     result: fx.Node
-    compute: _Compute
+    compute: Compute
     sources: list[fx.Node]
     over: list[fx.Node]
 
@@ -160,16 +140,16 @@ class _Program:
         """Turns max-pooling of ReLU into ReLU of max-pooling: the same, of fewer numbers."""
         for pool in [*graph.nodes]:
             relu = pool.args[0] if pool.args else None
-            if self._kind(pool) not in _MAX_POOLING or not isinstance(relu, fx.Node):
+            if self._kind(pool) not in layers.MAX_POOLING or not isinstance(relu, fx.Node):
                 continue
-            if self._kind(relu) in _RELU and len(relu.users) == 1:
+            if self._kind(relu) in layers.RELU and len(relu.users) == 1:
                 source = relu.all_input_nodes[0]
                 pool.replace_input_with(relu, source)
                 pool.append(relu)
                 pool.replace_all_uses_with(relu)
                 relu.replace_input_with(source, pool)
 
-    def _layer(self, node: fx.Node, shapes: dict[fx.Node, torch.Size]) -> tuple[fx.Node, _Compute]:
+    def _layer(self, node: fx.Node, shapes: dict[fx.Node, torch.Size]) -> tuple[fx.Node, Compute]:
         """The function that computes a layer, and the node whose result that is."""
         sources = node.all_input_nodes
         kind, module = self._kind(node), self._module(node)
@@ -179,44 +159,45 @@ class _Program:
         if isinstance(module, nn.Conv2d) and kind is nn.Conv2d and len(shape) == 4:
             return self._convolution(node, module, shape)
         if isinstance(module, nn.Linear) and kind is nn.Linear and len(shape) == 2:
-            return node, self._linear(module)
+            return node, layers.linear(self._weights_of(module))
         if isinstance(module, nn.GroupNorm) and kind is nn.GroupNorm:
-            return node, self._group_norm(module)
-        if kind in _ADDING and len(sources) == 2 and not node.kwargs:
+            names = self._weights_of(module) if module.affine else None
+            return node, layers.group_norm(module, names)
+        if kind in layers.ADDING and len(sources) == 2 and not node.kwargs:
             if shape != shapes[sources[1]]:
                 raise _UnknownLayerError
-            return node, _sum
+            return node, layers.addition
         if len(sources) != 1:
             raise _UnknownLayerError
         return node, self._plain(node, shape)
 
-    def _plain(self, node: fx.Node, shape: torch.Size) -> _Compute:
+    def _plain(self, node: fx.Node, shape: torch.Size) -> Compute:
         """A layer without weights."""
         kind, module = self._kind(node), self._module(node)
         if isinstance(module, nn.LocalResponseNorm) and len(shape) == 4:
-            return _response_norm(module, self._like, shape[1])
+            return layers.response_norm(module, self._like, shape[1])
         method = getattr(Tensor, str(kind)) if node.op == "call_method" else kind
         function = _with(module or method, node)
-        if kind in _FLATTENING and function(torch.empty(2, 3, 4, 5)).shape == (2, 60):
-            return _alone(lambda result: result.flatten(2))
-        if kind in _RELU:
+        if kind in layers.FLATTENING and function(torch.empty(2, 3, 4, 5)).shape == (2, 60):
+            return layers.flattening
+        if kind in layers.RELU:
             source = node.all_input_nodes[0]
-            fresh = self._kind(source) in (nn.Conv2d, nn.Linear, *_MAX_POOLING)
-            return _relu(may_overwrite=fresh and len(source.users) == 1)
-        if kind in _ELEMENTWISE:
-            return _alone(function)
-        if kind in _POOLING and len(shape) == 4:
-            return _alone(lambda maps: _by_channel(function, maps))
+            fresh = self._kind(source) in (nn.Conv2d, nn.Linear, *layers.MAX_POOLING)
+            return layers.relu(may_overwrite=fresh and len(source.users) == 1)
+        if kind in layers.ELEMENTWISE:
+            return layers.elementwise(function)
+        if kind in layers.POOLING and len(shape) == 4:
+            return layers.pooling(function)
         raise _UnknownLayerError
 
     def _convolution(
         self, node: fx.Node, layer: nn.Conv2d, shape: torch.Size
-    ) -> tuple[fx.Node, _Compute]:
+    ) -> tuple[fx.Node, Compute]:
         """A convolution, together with the max-pooling and the ReLU that follow, if possible."""
         if layer.padding_mode != "zeros":
             raise _UnknownLayerError
-        stride, padding, dilation = layer.stride, layer.padding, layer.dilation
-        plain = (stride, dilation, layer.groups) == ((1, 1), (1, 1), 1)
+        padding = layer.padding
+        plain = (layer.stride, layer.dilation, layer.groups) == ((1, 1), (1, 1), 1)
         if plain and isinstance(padding, tuple):
             channels, height, width = shape[1:]
             rows, columns = layer.kernel_size
@@ -227,24 +208,9 @@ class _Program:
             )
             if made:
                 self._done.update(absorbed)
-                return result, self._bilinear(made, layer)
-        weight_name, bias_name = self._weights_of(layer)
+                return result, layers.plain_convolution(made, self._weights_of(layer))
         self.narrow &= layer.in_channels * layer.out_channels <= NARROW**2
-
-        def compute(weights: Weights, maps: Tensor) -> Tensor:
-            weight = weights[weight_name]
-            networks = len(weight)
-            bias = weights[bias_name].flatten() if bias_name else None
-            # All networks' channels side by side; of the same images for all, once.
-            same = maps.stride(0) == 0 and layer.groups == 1
-            maps = maps[0] if same or networks == 1 else maps.transpose(0, 1).flatten(1, 2)
-            if networks > 1:
-                maps = _channels_last(maps)
-            groups = 1 if same else layer.groups * networks
-            maps = F.conv2d(maps, weight.flatten(0, 1), bias, stride, padding, dilation, groups)
-            return maps.unflatten(1, (networks, -1)).transpose(0, 1)
-
-        return node, compute
+        return node, layers.convolution(layer, self._weights_of(layer))
 
     def _pooling(self, node: fx.Node) -> tuple[fx.Node, Pooling | None, list[fx.Node]]:
         """The max-pooling and ReLU that alone use a result: the last, how to pool, and all."""
@@ -253,13 +219,13 @@ class _Program:
         if pool is None or window is None:
             return node, None, []
         relu = _only_user(pool)
-        if relu is None or self._kind(relu) not in _RELU:
+        if relu is None or self._kind(relu) not in layers.RELU:
             return pool, Pooling(*window), [pool]
         return relu, Pooling(*window, relu=True), [pool, relu]
 
     def _window(self, node: fx.Node) -> tuple[int, int, int] | None:
         """Size, stride and padding of a plain max-pooling."""
-        if self._kind(node) not in _MAX_POOLING:
+        if self._kind(node) not in layers.MAX_POOLING:
             return None
         names = ("kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices")
         module = self._module(node)
@@ -275,46 +241,9 @@ class _Program:
             return None
         return size, stride, padding
 
-    def _linear(self, layer: nn.Linear) -> _Compute:
-        weight_name, bias_name = self._weights_of(layer)
-
-        def compute(weights: Weights, rows: Tensor) -> Tensor:
-            weight = weights[weight_name]
-            bias = weights[bias_name] if bias_name else weight.new_zeros(weight.shape[:2])
-            # Never the weights but the rows are transposed: of them there are few.
-            return torch.baddbmm(bias[:, :, None], weight, rows.mT).mT
-
-        return compute
-
-    def _bilinear(self, made: Layer, layer: nn.Conv2d) -> _Compute:
-        weight_name, bias_name = self._weights_of(layer)
-
-        def compute(weights: Weights, inputs: Tensor) -> Tensor:
-            weight = weights[weight_name]
-            bias = weights[bias_name] if bias_name else weight.new_zeros(weight.shape[:2])
-            return bilinear(made, inputs, weight, bias)
-
-        return compute
-
-    def _group_norm(self, layer: nn.GroupNorm) -> _Compute:
-        weight_name, bias_name = self._weights_of(layer) if layer.affine else (None, None)
-
-        def compute(weights: Weights, maps: Tensor) -> Tensor:
-            shape, networks = maps.shape, len(maps)
-            maps = F.group_norm(maps.flatten(0, 1), layer.num_groups, eps=layer.eps)
-            maps = maps.view(shape)
-            if weight_name is None or bias_name is None:
-                return maps
-            each = (networks, 1, shape[2], *[1] * (len(shape) - 3))
-            return torch.addcmul(
-                weights[bias_name].view(each), maps, weights[weight_name].view(each)
-            )
-
-        return compute
-
-    def _weights_of(self, layer: nn.Conv2d | nn.Linear | nn.GroupNorm) -> tuple[str, str | None]:
+    def _weights_of(self, layer: nn.Conv2d | nn.Linear | nn.GroupNorm) -> Names:
         bias: Tensor | None = layer.bias
-        return self._names[id(layer.weight)], None if bias is None else self._names[id(bias)]
+        return Names(self._names[id(layer.weight)], None if bias is None else self._names[id(bias)])
 
     def _kind(self, node: fx.Node) -> object:
         if node.op == "call_module":
@@ -364,66 +293,6 @@ def _with(function: object, node: fx.Node) -> Callable[[Tensor], Tensor]:
         return function(result, *rest, **named)  # pyright: ignore[reportReturnType]
 
     return layer
-
-
-def _alone(function: Callable[[Tensor], Tensor]) -> _Compute:
-    """A layer without weights."""
-
-    def compute(_: Weights, result: Tensor) -> Tensor:
-        return function(result)
-
-    return compute
-
-
-def _sum(_: Weights, one: Tensor, other: Tensor) -> Tensor:
-    return one + other
-
-
-def _by_channel(function: Callable[[Tensor], Tensor], maps: Tensor) -> Tensor:
-    """Applies to (J, N, C, H, W) a function of (N, C, H, W) that treats all channels alike."""
-    networks = len(maps)
-    if maps.is_contiguous():
-        return function(maps.flatten(0, 1)).unflatten(0, (networks, -1))
-    together = function(maps.transpose(0, 1).flatten(1, 2))
-    return together.unflatten(1, (networks, -1)).transpose(0, 1)
-
-
-def _relu(*, may_overwrite: bool) -> _Compute:
-    def relu(_: Weights, result: Tensor) -> Tensor:
-        overwrite = may_overwrite and not torch.is_grad_enabled()
-        return result.relu_() if overwrite else result.relu()
-
-    return relu
-
-
-def _response_norm(layer: nn.LocalResponseNorm, like: Tensor, channels: int) -> _Compute:
-    """Local response normalisation, its sums over neighbouring channels by a matrix of ones."""
-    distance = torch.arange(channels)[None] - torch.arange(channels)[:, None]
-    before, after = layer.size // 2, (layer.size - 1) // 2
-    near = (distance >= -before) & (distance <= after)
-    band = layer.alpha / layer.size * near.to(like)
-
-    def compute(_: Weights, maps: Tensor) -> Tensor:
-        squares = maps.square().flatten(3)
-        sums = torch.matmul(band, squares).view(maps.shape)
-        if layer.beta == 0.75:  # a root of a root is much faster than a power
-            root = (layer.k + sums).rsqrt()
-            return maps * (root * root.sqrt())
-        return maps * (layer.k + sums).pow(-layer.beta)
-
-    return compute
-
-
-def _channels_last(images: Tensor) -> Tensor:
-    """The same images with the channels last in memory.
-
-    ``contiguous(memory_format=torch.channels_last)`` would leave images of a single channel as
-    they are, whose strides then tell a convolution nothing.
-    """
-    last = images.permute(0, 2, 3, 1)
-    if not last.is_contiguous():
-        last = last.clone(memory_format=torch.contiguous_format)
-    return last.permute(0, 3, 1, 2)
 
 
 def _noise(name: str, like: Tensor) -> Tensor:

@@ -32,7 +32,8 @@ def load_arrays(path: Path, options: Options) -> tuple[LabelledData, LabelledDat
 
     - ``train_inputs``, ``test_inputs``: (examples, …). Bytes are pixels, (examples, channels,
       height, width) or (examples, height, width); floats are taken to be normalised already
-      unless ``mean`` and ``std`` are there.
+      unless ``mean`` and ``std`` are there. Floats (examples, height, width) are grey images only
+      if one channel is asked for, or ``mean`` has one: they might be anything.
     - ``train_labels``, ``test_labels``: (examples,) whole numbers from 0, or floats to regress on.
     - ``class_names`` (optional): text, one for each class.
     - ``mean`` and ``std`` (optional): one for each channel, for pixels in [0, 1]. Without them
@@ -42,7 +43,10 @@ def load_arrays(path: Path, options: Options) -> tuple[LabelledData, LabelledDat
     if asked.
     """
     arrays = _read(path)
-    train_inputs, test_inputs = (_inputs(path, arrays[f"{s}_inputs"]) for s in ("train", "test"))
+    grey = options.channels == 1 or ("mean" in arrays and arrays["mean"].size == 1)
+    train_inputs, test_inputs = (
+        _inputs(path, arrays[f"{split}_inputs"], grey=grey) for split in ("train", "test")
+    )
     if train_inputs.shape[1:] != test_inputs.shape[1:]:
         raise _bad(
             path,
@@ -115,10 +119,10 @@ def _member(path: Path, file: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.nd
     return np.array(array, dtype.newbyteorder("="), order="C")
 
 
-def _inputs(path: Path, inputs: np.ndarray) -> np.ndarray:
+def _inputs(path: Path, inputs: np.ndarray, *, grey: bool) -> np.ndarray:
     if inputs.dtype != np.uint8:
         if inputs.dtype.kind == "f" and inputs.dtype.itemsize in (2, 4, 8):
-            return inputs
+            return inputs[:, None] if grey and inputs.ndim == 3 else inputs
         raise _bad(path, f"has inputs of type {inputs.dtype}, not uint8 or floats")
     if inputs.ndim == 3:
         return inputs[:, None]

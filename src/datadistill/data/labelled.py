@@ -123,6 +123,11 @@ class LabelledData:
             split=split,
         )
 
+    def sample(self, examples: int, purpose: str) -> "LabelledData":
+        """Returns so many examples, drawn at random for a purpose, or all if there are fewer."""
+        order = torch.randperm(len(self), generator=stream(0, purpose))
+        return self.part(order[:examples], self.split)
+
     def hold_out(self, fraction: float, seed: int) -> tuple["LabelledData", "LabelledData"]:
         """Splits at random into the training data that remain and held-out validation data.
 

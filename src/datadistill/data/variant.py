@@ -35,11 +35,16 @@ def _variant(data: LabelledData, options: Options) -> LabelledData:
     if size is None and channels is None:
         return data
     images = data.inputs
+    if images.ndim == 4 and _has(images.shape, size, channels):
+        return data  # floats too
     if not isinstance(images, Tensor) or images.dtype != torch.uint8 or images.ndim != 4:
+        asked = {"size": size, "channels": channels}
+        wanted = " and ".join(f"{name} {value}" for name, value in asked.items() if value)
         raise DataError(
-            f"The inputs of {data.name} are not images of bytes: they cannot be resized or "
-            "change their channels.",
-            "Leave size and channels out.",
+            f"The inputs of {data.name}, of shape {tuple(data.input_shape)}, are not images of "
+            f"bytes: they cannot be given {wanted}.",
+            "Give bytes (uint8, 0 to 255), or floats (examples, channels, height, width) that have "
+            "it already.",
         )
     norm = data.normalization
     if channels is not None:
@@ -48,6 +53,11 @@ def _variant(data: LabelledData, options: Options) -> LabelledData:
     if size is not None:
         images = resized(images, size)
     return replace(data, inputs=images, normalization=norm)
+
+
+def _has(shape: torch.Size, size: int | None, channels: int | None) -> bool:
+    """Whether images (examples, channels, height, width) have what is asked for."""
+    return channels in (None, shape[1]) and (size is None or shape[2:] == (size, size))
 
 
 def with_channels(images: Tensor, channels: int) -> Tensor:

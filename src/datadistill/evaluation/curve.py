@@ -12,7 +12,7 @@ from ..core.update import GradientDescent
 from ..data import LabelledData
 from ..errors import ConfigError
 from ..progress import ProgressCallback, silent
-from .held_out import Sample, train_and_test
+from .held_out import HeldOut, Learn, Sample, trail
 from .result import Evaluation
 from .side_by_side import DEFAULT_BYTES, SideBySide
 
@@ -58,7 +58,33 @@ def curve(
         One evaluation of all networks for each entry of ``after``.
     """
     steps = steps.to(network.device, network.dtype)
-    total = len(steps.schedule)
+    architecture = SideBySide(network, steps.inputs[0], memory)
+    held_out = HeldOut(architecture, sample, networks, seed, memory, team, progress)
+    return held_out.train_and_test(
+        _learning(architecture, steps, objective, rule),
+        data,
+        objective,
+        after=_checked(after, len(steps.schedule)),
+        each=architecture.bytes_in_training(steps.inputs.shape[1], rule.momentum > 0),
+    )
+
+
+def _learning(
+    architecture: SideBySide, steps: Steps, objective: Objective, rule: GradientDescent
+) -> Learn:
+    """Training on the steps in their order: θ₀, θ₁, …, θ_T."""
+
+    def step_loss(weights: Weights, step: Step) -> Tensor:
+        return architecture.losses(weights, step.inputs, step.labels, objective.inner_loss)
+
+    def learn(theta0: Weights, _: range) -> Iterator[Weights]:
+        return trail(rule, step_loss, theta0, steps)
+
+    return learn
+
+
+def _checked(after: Sequence[int] | None, total: int) -> Sequence[int]:
+    """The numbers of updates after which to test, if the schedule has them."""
     after = [total] if after is None else after
     for t in after:
         if not 0 <= t <= total:
@@ -66,29 +92,4 @@ def curve(
                 f"There is no update {t} to test after: the schedule has {total} updates.",
                 f"Choose numbers from 0 to {total}.",
             )
-    architecture = SideBySide(network, steps.inputs[0], memory)
-
-    def step_loss(weights: Weights, step: Step) -> Tensor:
-        return architecture.losses(weights, step.inputs, step.labels, objective.inner_loss)
-
-    def learn(theta0: Weights, _: range) -> Iterator[Weights]:
-        learner = rule.start(theta0)
-        yield learner.weights
-        for step in steps:
-            learner = rule(step_loss, learner, step)
-            yield learner.weights
-
-    return train_and_test(
-        architecture,
-        sample,
-        learn,
-        data,
-        objective,
-        after=after,
-        networks=networks,
-        seed=seed,
-        memory=memory,
-        each=architecture.bytes_in_training(steps.inputs.shape[1], rule.momentum > 0),
-        team=team,
-        progress=progress,
-    )
+    return after

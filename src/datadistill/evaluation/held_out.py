@@ -1,15 +1,18 @@
 """Held-out networks: trained in groups side by side, and tested along the way."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from threading import Lock
 
 import torch
 
+from ..core.distilled import Step
 from ..core.groups import Groups, in_order
 from ..core.initialization import networks_for
 from ..core.network import Weights
 from ..core.objective import Objective
 from ..core.team import Team
+from ..core.update import GradientDescent, StepLoss
 from ..data import LabelledData
 from ..errors import ConfigError
 from ..progress import Progress, ProgressCallback
@@ -24,70 +27,103 @@ Learn = Callable[[Weights, range], Iterable[Weights]]
 """θ₀ of some networks and their numbers → θ₀, θ₁, …, θ_T, one after the other."""
 
 
-def train_and_test(
-    architecture: SideBySide,
-    sample: Sample,
-    learn: Learn,
-    data: LabelledData,
-    objective: Objective,
-    *,
-    after: Sequence[int],
-    networks: int,
-    seed: int,
-    memory: int,
-    each: int,
-    team: Team,
-    progress: ProgressCallback,
-) -> list[Evaluation]:
-    """Trains held-out networks and tests them after some of their updates.
+@dataclass(frozen=True)
+class HeldOut:
+    """The held-out networks 0 to ``networks`` − 1 of a seed, trained in groups side by side.
 
-    Args:
+    Attributes:
         architecture: The networks.
         sample: Draws their initial weights.
-        learn: Trains them.
-        data: The real data to test on.
-        objective: What is measured.
-        after: Numbers of updates after which to test.
-        networks: How many networks: numbers 0 to ``networks`` − 1 of the seed.
-        seed: Which held-out networks.
+        networks: How many.
+        seed: Which.
         memory: Bound of bytes.
-        each: Bytes of one network in training.
         team: Divides the networks among its members; all get the same evaluations.
         progress: Called after every test of a group.
-
-    Returns:
-        One evaluation of all networks for each entry of ``after``.
     """
-    if networks < 1:
-        raise ConfigError(f"networks is {networks}.", "Set networks to at least 1.")
-    tester, tests = Tester(architecture, data, objective), sorted(set(after))
-    mine = team.share(range(networks))
-    report = _Report(progress, len(mine) * len(tests), objective.metric)
-    drawing = Lock()
 
-    def work(group: range, wanted: Callable[[], None]) -> list[Sums]:
-        numbers = mine[group.start : group.stop]
-        with drawing:  # what draws the weights may not be made for several threads
-            theta0 = sample(networks_for(seed, "held-out network", numbers))
-        tested: list[Sums] = []
-        with torch.no_grad():
-            for t, weights in enumerate(learn(theta0, numbers)):
-                wanted()
-                if t == tests[len(tested)]:
-                    tested.append(tester(weights, wanted))
-                    report(tested[-1].metrics(len(data)), last=t == tests[-1])
-                if len(tested) == len(tests):
-                    break
-        return tested
+    architecture: SideBySide
+    sample: Sample
+    networks: int
+    seed: int
+    memory: int
+    team: Team
+    progress: ProgressCallback
 
-    found: list[list[Sums]] = [[tester.nothing] for _ in tests]
-    if mine:
-        groups = Groups.within(
-            memory, len(mine), each=each, besides=tester.bytes, threads=tester.threads
-        )
-        found = in_order(groups.each(work))
-    everyone = dict(zip(tests, _gather(team, networks, found), strict=True))
-    return [tester.evaluation([everyone[t]], seed, t) for t in after]
+    def __post_init__(self) -> None:
+        if self.networks < 1:
+            raise ConfigError(f"networks is {self.networks}.", "Set networks to at least 1.")
+
+    def train_and_test(
+        self,
+        learn: Learn,
+        data: LabelledData,
+        objective: Objective,
+        *,
+        after: Sequence[int],
+        each: int,
+    ) -> list[Evaluation]:
+        """Trains the networks and tests them after some of their updates.
+
+        Args:
+            learn: Trains them.
+            data: The real data to test on.
+            objective: What is measured.
+            after: Numbers of updates after which to test.
+            each: Bytes of one network in training.
+
+        Returns:
+            One evaluation of all networks for each entry of ``after``.
+        """
+        tester, tests = Tester(self.architecture, data, objective), sorted(set(after))
+        mine = self.team.share(range(self.networks))
+        report = _Report(self.progress, len(mine) * len(tests), objective.metric)
+        drawing = Lock()
+
+        def work(group: range, wanted: Callable[[], None]) -> list[Sums]:
+            numbers = mine[group.start : group.stop]
+            with drawing:  # what draws the weights may not be made for several threads
+                theta0 = self.sample(networks_for(self.seed, "held-out network", numbers))
+            with torch.no_grad():
+                return _tested(learn(theta0, numbers), tests, tester, report, wanted)
+
+        found: list[list[Sums]] = [[tester.nothing] for _ in tests]
+        if mine:
+            groups = Groups.within(
+                self.memory, len(mine), each=each, besides=tester.bytes, threads=tester.threads
+            )
+            found = in_order(groups.each(work))
+        sums = dict(zip(tests, _gather(self.team, self.networks, found), strict=True))
+        return [tester.evaluation([sums[t]], self.seed, t) for t in after]
+
+
+def trail(
+    rule: GradientDescent, loss: StepLoss, theta0: Weights, steps: Iterable[Step]
+) -> Iterator[Weights]:
+    """θ₀, θ₁, …: the weights before the first step and after every one."""
+    learner = rule.start(theta0)
+    yield learner.weights
+    for step in steps:
+        learner = rule(loss, learner, step)
+        yield learner.weights
+
+
+def _tested(
+    trail: Iterable[Weights],
+    tests: Sequence[int],
+    tester: Tester,
+    report: "_Report",
+    wanted: Callable[[], None],
+) -> list[Sums]:
+    """Tests some networks along θ₀, θ₁, …, which goes no further than the last test."""
+    tested: list[Sums] = []
+    for t, weights in enumerate(trail):
+        wanted()
+        if t == tests[len(tested)]:
+            tested.append(tester(weights, wanted))
+            report(tested[-1].metrics(tester.examples), last=t == tests[-1])
+        if len(tested) == len(tests):
+            break
+    return tested
 
 
 def _gather(team: Team, networks: int, found: list[list[Sums]]) -> list[Sums]:

@@ -66,13 +66,7 @@ class Learners:
             networks = networks if architecture else at_most(distilled.initialization, networks)
         elif architecture is None:
             check_enough(distilled.initialization, networks)
-        if networks < 1 or (fixed and networks > 1):
-            raise ConfigError(
-                f"networks is {networks}.",
-                "A fixed initialization is one network."
-                if fixed
-                else "Set networks to at least 1.",
-            )
+        check_networks(networks, fixed=fixed)
         check_inputs(distilled.inputs.shape[2:], data)
         if architecture is None:
             network, drawn = distilled.network(module, device), None
@@ -89,6 +83,15 @@ class Learners:
         if self.drawn:
             return self.drawn.sample(self.network, generators)
         return self.distilled.initial_weights(self.network, generators)
+
+
+def check_networks(networks: int, *, fixed: bool) -> None:
+    """Refuses a number of held-out networks that there cannot be."""
+    if networks < 1 or (fixed and networks > 1):
+        remedy = (
+            "A fixed initialization is one network." if fixed else "Set networks to at least 1."
+        )
+        raise ConfigError(f"networks is {networks}.", remedy)
 
 
 def check_inputs(wanted: torch.Size, data: LabelledData) -> None:

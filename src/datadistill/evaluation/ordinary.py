@@ -10,15 +10,16 @@ import torch
 from torch import Tensor, nn
 
 from ..artefact import DistilledData
-from ..core.distilled import Step
+from ..core.distilled import Step, Steps
 from ..core.network import Weights
+from ..core.objective import Objective
 from ..core.optimizer import adam, adam_init
 from ..core.random import stream
 from ..core.team import ALONE, Team
 from ..core.update import GradientDescent, gradient
 from ..errors import ConfigError
 from ..progress import ProgressCallback, silent
-from .held_out import train_and_test
+from .held_out import HeldOut, Learn, trail
 from .learners import Learners
 from .result import Evaluation
 from .side_by_side import DEFAULT_BYTES, SideBySide
@@ -80,12 +81,7 @@ class OrdinaryTraining:
     def learn(self, loss: OwnLoss, theta0: Weights, batches: Iterator[Step]) -> Iterator[Weights]:
         """θ₀, θ₁, … of J networks, each on minibatches of its own."""
         if self.optimizer == "sgd":
-            rule = GradientDescent(MOMENTUM)
-            learner = rule.start(theta0)
-            yield learner.weights
-            for batch in batches:
-                learner = rule(loss, learner, batch)
-                yield learner.weights
+            yield from trail(GradientDescent(MOMENTUM), loss, theta0, batches)
         else:
             weights, state = theta0, adam_init(theta0)
             yield weights
@@ -131,33 +127,40 @@ def evaluate_ordinary(
     learners = Learners.of(distilled, data, networks, module, architecture, device)
     network, objective = learners.network, learners.distilled.objective
     steps = learners.distilled.steps.to(network.device, network.dtype)
+    images = steps.inputs.flatten(0, 1)
+    side_by_side = SideBySide(network, images, memory)
+    held_out = HeldOut(
+        side_by_side, learners.sample, learners.networks, seed, memory, team, progress
+    )
+    (found,) = held_out.train_and_test(
+        _learning(side_by_side, steps, objective, training, seed),
+        learners.data,
+        objective,
+        after=[training.epochs * math.ceil(len(images) / training.batch_size)],
+        each=side_by_side.bytes_in_training(min(training.batch_size, len(images)), momentum=True),
+    )
+    notes = [str(training), *([learners.note] if learners.note else [])]
+    return replace(found, note="; ".join(notes))
+
+
+def _learning(
+    architecture: SideBySide,
+    steps: Steps,
+    objective: Objective,
+    training: OrdinaryTraining,
+    seed: int,
+) -> Learn:
+    """Training on all images in minibatches, each network's in an order of its own."""
     inputs, labels = steps.inputs.flatten(0, 1), steps.labels.flatten(0, 1)
-    rate = torch.tensor(training.rate, dtype=network.dtype, device=network.device)
-    side_by_side = SideBySide(network, inputs, memory)
+    rate = torch.tensor(training.rate, dtype=inputs.dtype, device=inputs.device)
 
     def own_loss(weights: Weights, batch: Step) -> Tensor:
-        return side_by_side.own_losses(weights, batch.inputs, batch.labels, objective.inner_loss)
+        return architecture.own_losses(weights, batch.inputs, batch.labels, objective.inner_loss)
 
     def learn(theta0: Weights, numbers: range) -> Iterator[Weights]:
         orders = [training.minibatches(seed, number, len(inputs)) for number in numbers]
-        chosen = (torch.stack(each).to(network.device) for each in zip(*orders, strict=True))
+        chosen = (torch.stack(each).to(inputs.device) for each in zip(*orders, strict=True))
         batches = (Step(inputs[indices], labels[indices], rate) for indices in chosen)
         return training.learn(own_loss, theta0, batches)
 
-    updates = training.epochs * math.ceil(len(inputs) / training.batch_size)
-    found = train_and_test(
-        side_by_side,
-        learners.sample,
-        learn,
-        learners.data,
-        objective,
-        after=[updates],
-        networks=learners.networks,
-        seed=seed,
-        memory=memory,
-        each=side_by_side.bytes_in_training(min(training.batch_size, len(inputs)), momentum=True),
-        team=team,
-        progress=progress,
-    )[0]
-    notes = [str(training), *([learners.note] if learners.note else [])]
-    return replace(found, note="; ".join(notes))
+    return learn

@@ -8,18 +8,9 @@ from typing import Any
 from ..artefact import Claim
 
 
-@dataclass(frozen=True)
-class ClassScore:
-    """How well networks do on the examples of one class.
+class _OverNetworks:
+    """Figures that are one for each network."""
 
-    Attributes:
-        name: What the class is called; its number if it has no name.
-        examples: How many examples it has.
-        values: The metric of each network over these examples.
-    """
-
-    name: str
-    examples: int
     values: tuple[float, ...]
 
     @property
@@ -34,7 +25,22 @@ class ClassScore:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class ClassScore(_OverNetworks):
+    """How well networks do on the examples of one class.
+
+    Attributes:
+        name: What the class is called; its number if it has no name.
+        examples: How many examples it has.
+        values: The metric of each network over these examples.
+    """
+
+    name: str
+    examples: int
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Evaluation(_OverNetworks):
     """How well networks do on real data.
 
     Attributes:
@@ -61,16 +67,6 @@ class Evaluation:
     by_class: tuple[ClassScore, ...] = ()
     updates: int | None = None
     note: str = ""
-
-    @property
-    def mean(self) -> float:
-        """Mean of the metric over networks."""
-        return _mean(self.values)
-
-    @property
-    def std(self) -> float:
-        """Standard deviation of the metric over networks; 0 for one."""
-        return _std(self.values)
 
     @property
     def loss(self) -> float:

@@ -44,10 +44,12 @@ class Tester:
     Attributes:
         bytes: An estimate of what testing needs, however many networks there are.
         threads: How many groups of networks may be tested at the same time.
+        examples: How many examples there are.
     """
 
     def __init__(self, networks: SideBySide, data: LabelledData, objective: Objective) -> None:
         self._networks, self._data, self._objective = networks, data, objective
+        self.examples = len(data)
         self._has_classes = data.labels.ndim == 1 and not data.labels.is_floating_point()
         self._classes = data.labels.cpu() if self._has_classes else torch.zeros(len(data)).long()
         self._counts = torch.bincount(self._classes)

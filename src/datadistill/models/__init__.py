@@ -8,7 +8,7 @@ from .largenet import LargeNet
 from .lenet import LeNet
 from .linear import Linear
 from .mlp import MLP
-from .registry import MODELS, arguments_for, build, built_in_name, find
+from .registry import MODELS, arguments_for, build, built_in_name, find, find_for
 from .squeezenet import SqueezeNet
 from .vgg11 import VGG11
 from .weights import WeightsReport, load_weights
@@ -29,6 +29,7 @@ __all__ = [
     "build",
     "built_in_name",
     "find",
+    "find_for",
     "load_weights",
     "parse_arguments",
 ]

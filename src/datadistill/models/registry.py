@@ -7,7 +7,7 @@ from torch import nn
 from ..errors import ModelError, did_you_mean
 from .alexcifarnet import AlexCifarNet
 from .alexnet import AlexNet
-from .arguments import Value, check_arguments
+from .arguments import Value, check_arguments, parse_arguments
 from .convnet3 import ConvNet3
 from .largenet import LargeNet
 from .lenet import LeNet
@@ -57,11 +57,33 @@ def build(name: str, arguments: Mapping[str, Value]) -> nn.Module:
 def arguments_for(input_shape: Sequence[int], classes: int) -> dict[str, int]:
     """Constructor arguments of built-in networks for square images of a shape."""
     if len(input_shape) != 3 or input_shape[1] != input_shape[2]:
+        match tuple(input_shape):
+            case (height, width) if height == width:
+                remedy = "If they are grey images, set channels to 1"
+            case (height, width, 1 | 3) if height == width:
+                remedy = "Put the channels first: inputs.transpose(0, 3, 1, 2)"
+            case _:
+                remedy = "Resize the images"
         raise ModelError(
             f"The built-in networks take square images, not inputs of shape {tuple(input_shape)}.",
-            "Resize the images, or give your own network as package.module:Class.",
+            f"{remedy}, or give your own network as package.module:Class.",
         )
     return {"channels": input_shape[0], "size": input_shape[1], "classes": classes}
+
+
+def find_for(
+    reference: str, input_shape: Sequence[int], classes: int, own_arguments: Sequence[str] = ()
+) -> nn.Module:
+    """Makes a network for data: a built-in one that fits them, or the user's own as it is.
+
+    Args:
+        reference: As for :func:`find`.
+        input_shape: The shape of one input.
+        classes: How many classes there are.
+        own_arguments: The user's constructor arguments, each as ``name=value``.
+    """
+    fitting = {} if ":" in reference else arguments_for(input_shape, classes)
+    return find(reference, fitting, parse_arguments(own_arguments))
 
 
 def built_in_name(module: nn.Module) -> str | None:

@@ -5,7 +5,6 @@ import functools
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
 from torch import nn
 
 from ..artefact import DistilledData
@@ -16,12 +15,11 @@ from ..core.distilled import Steps
 from ..core.initialization import networks_for
 from ..core.network import Network
 from ..core.objective import Classification
-from ..core.random import stream
 from ..data import LabelledData
 from ..data.fingerprint import data_hash
 from ..errors import ConfigError
 from ..evaluation import DEFAULT_BYTES
-from ..evaluation.evaluate import HELD_OUT_NETWORKS, check_inputs
+from ..evaluation.learners import HELD_OUT_NETWORKS, check_inputs, check_networks
 from ..models.description import weights_hash
 from ..pools import at_most, check_enough
 from ..progress import ProgressCallback, silent
@@ -32,6 +30,7 @@ from .counts import Counts, Select
 from .featured import Entering
 from .fine_tuning import FINE_TUNING, fine_tuning
 from .parts import Parts
+from .references import all_real, neighbours
 from .rows import BaselineTable as BaselineTable
 from .rows import Row as Row
 
@@ -76,29 +75,23 @@ def baseline_table(
             that was interrupted can be continued; other content of the file stays.
         progress: Called often.
     """
-    if networks is None:
-        most = 1 if distilled.initialization.fixed else HELD_OUT_NETWORKS
-        networks = at_most(distilled.initialization, most)
-    _check(distilled, networks)
-    check_enough(distilled.initialization, networks)
+    networks = _networks(distilled, networks)
     network = distilled.network(module, device)
     _check_data(distilled, network, train, test)
-    if distilled.header.configuration.get("augment") is False:
-        train = dataclasses.replace(train, augmentation=None)
+    train = _augmented_alike(distilled, train)
     parts = Parts.read(results, _context(distilled, network, seed, train, test))
     entering = Entering.of(distilled, network, train, test, progress)
     images, _ = train.hold_out(HELD_OUT, seed=0)
     rest, held_out = entering.train.hold_out(HELD_OUT, seed=0)
+    choosing = held_out if select == "train" else entering.test
     bench = Bench(
         distilled=entering.distilled,
         network=entering.network,
         images=entering.images(functools.partial(_images, distilled), network, images, rest),
         train=entering.train,
         test=entering.test,
-        choosing=_some(
-            held_out if select == "train" else entering.test, counts.examples, "choosing"
-        ),
-        picking=_some(held_out, counts.examples, "picking"),
+        choosing=choosing.sample(counts.examples, "choosing"),
+        picking=held_out.sample(counts.examples, "picking"),
         select=select,
         networks=networks,
         seed=seed,
@@ -135,15 +128,15 @@ def _rows(bench: Bench, source: LabelledData | None) -> list[Row]:
             Row("distilled", (distilled,)),
             *images,
             Row("few-shot adversarial", *FewShot(bench, source).figures()),
-            Row("full target", *bench.all_real()),
+            Row("full target", *all_real(bench)),
         ]
     return [
         Row("untrained", (untrained,)),
         Row("distilled", (distilled,)),
         *images,
-        Row("K-NN random real", *bench.neighbours("random real")),
-        Row("K-NN k-means", *bench.neighbours("k-means")),
-        Row("all real", *bench.all_real()),
+        Row("K-NN random real", *neighbours(bench, "random real")),
+        Row("K-NN k-means", *neighbours(bench, "k-means")),
+        Row("all real", *all_real(bench)),
     ]
 
 
@@ -215,26 +208,20 @@ def _context(
     }
 
 
-def _some(data: LabelledData, examples: int, purpose: str) -> LabelledData:
-    """A random sample of real data."""
-    order = torch.randperm(len(data), generator=stream(0, purpose))
-    return data.part(order[:examples], data.split)
-
-
-def _check(distilled: DistilledData, networks: int) -> None:
+def _networks(distilled: DistilledData, networks: int | None) -> int:
+    """How many held-out networks there are for each figure, if they can be had."""
+    fixed = distilled.initialization.fixed
+    if networks is None:
+        networks = at_most(distilled.initialization, 1 if fixed else HELD_OUT_NETWORKS)
     if distilled.header.objective != Classification.name:
         raise ConfigError(
             f"The baselines are for classification; these distilled data are for "
             f"{distilled.header.objective}.",
             "Evaluate them without baselines.",
         )
-    if networks < 1 or (distilled.initialization.fixed and networks > 1):
-        raise ConfigError(
-            f"networks is {networks}.",
-            "A fixed initialization is one network."
-            if distilled.initialization.fixed
-            else "Set networks to at least 1.",
-        )
+    check_networks(networks, fixed=fixed)
+    check_enough(distilled.initialization, networks)
+    return networks
 
 
 def _check_data(
@@ -250,3 +237,10 @@ def _check_data(
             "images cannot be as many of every class.",
             "Evaluate them without baselines.",
         )
+
+
+def _augmented_alike(distilled: DistilledData, train: LabelledData) -> LabelledData:
+    """The training data without augmentation, where distillation was without it."""
+    if distilled.header.configuration.get("augment") is False:
+        return dataclasses.replace(train, augmentation=None)
+    return train

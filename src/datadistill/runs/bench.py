@@ -8,13 +8,11 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter
 
 from ..artefact import DistilledData
-from ..baselines import neighbour_accuracy, optimised_real
-from ..baselines.nearest_neighbours import CHOICES, Norm
+from ..baselines import optimised_real
 from ..core.distilled import Steps
-from ..core.initialization import networks_for
 from ..core.network import Network
 from ..data import LabelledData
-from ..evaluation import curve, test_networks, train_on_all
+from ..evaluation import curve
 from ..evaluation.held_out import Sample
 from ..evaluation.result import Evaluation
 from ..evaluation.search import (
@@ -23,7 +21,6 @@ from ..evaluation.search import (
     Choice,
     Rate,
     Score,
-    best,
     scheduled,
     search,
 )
@@ -89,7 +86,7 @@ class Bench:
         after = (0, len(steps.schedule))
 
         def compute() -> list[float]:
-            shown = self._shown("distilled", 0, 1, self.networks)
+            shown = self.shown("distilled", 0, 1, self.networks)
             untrained, trained = self._curve(
                 steps, self.test, self.networks, self.seed, after, shown
             )
@@ -137,56 +134,6 @@ class Bench:
         choice = self._choose("average real", sets=1)
         return self._figures("average real", [0], choice), _text(choice)
 
-    def neighbours(self, baseline: str) -> tuple[Values, str]:
-        """Accuracies of K-NN classification, one for each set, and the norm and K chosen."""
-        name, sets = f"K-NN {baseline}", range(self.counts.sets)
-
-        def accuracy(data: LabelledData, number: int, norm: Norm, k: int) -> list[float]:
-            steps = self.images(baseline, number)
-            return [neighbour_accuracy(steps, data, norm=norm, neighbours=k)]
-
-        scores: dict[tuple[Norm, int], list[Score]] = {choice: [] for choice in CHOICES}
-        for number in sets:
-            for norm, k in CHOICES:
-                key = {"what": name, "set": number, "norm": norm, "k": k, **self._selected}
-                compute = functools.partial(accuracy, self.choosing, number, norm, k)
-                scores[norm, k] += [Score(self.parts.get(key, compute, FIGURES, 1)[0])]
-            self.progress(Progress(f"{name}: choosing", number + 1, len(sets)))
-        norm, k = best(scores)
-        values: list[tuple[float, ...]] = []
-        for number in sets:
-            key = {"what": name, "set": number, "norm": norm, "k": k}
-            compute = functools.partial(accuracy, self.test, number, norm, k)
-            values.append(tuple(self.parts.get(key, compute, FIGURES, 1)))
-            self.progress(Progress(name, number + 1, len(sets)))
-        return tuple(values), f"{norm}, K = {k}"
-
-    def all_real(self) -> tuple[Values, str]:
-        """Figures of networks trained on the whole training set, and for how many epochs."""
-        count = self.few(self.counts.full_networks)
-        epochs = min(max(300_000 // len(self.train), 5), 30)
-        objective = self.distilled.objective
-
-        def compute(number: int) -> list[float]:
-            shown = self._shown("all real", number, count, epochs)
-            generators = networks_for(self.seed, "held-out network", [number])
-            weights = train_on_all(
-                self.network,
-                self.sample(generators),
-                self.train,
-                objective,
-                epochs=epochs,
-                progress=shown,
-            )
-            return list(test_networks(self.network, weights, self.test, objective).values)
-
-        values: list[float] = []
-        for number in range(count):
-            key = {"what": "all real", "network": number, "epochs": epochs, "seed": self.seed}
-            values += self.parts.get(key, functools.partial(compute, number), FIGURES, 1)
-            self.progress(Progress("all real", (number + 1) * epochs, count * epochs))
-        return (tuple(values),), f"Adam, {epochs} epochs"
-
     @property
     def sample(self) -> Sample:
         """Draws the networks that are reported."""
@@ -202,7 +149,8 @@ class Bench:
         return {"networks": self.networks, "seed": self.seed}
 
     @property
-    def _selected(self) -> dict[str, object]:
+    def selected(self) -> dict[str, object]:
+        """What a choice depends on beside what it is of."""
         return {"select": self.select, "examples": len(self.choosing), **self.drawn_from}
 
     @property
@@ -244,7 +192,7 @@ class Bench:
             "epochs": EPOCHS,
             "networks": networks,
             "seed": seed,
-            **self._selected,
+            **self.selected,
         }
         scores = self.parts.get(key, compute, SCORES, len(EPOCHS))
         return {e: Score(*score) for e, score in zip(EPOCHS, scores, strict=True)}
@@ -265,7 +213,7 @@ class Bench:
 
         def compute(done: int, number: int) -> list[float]:
             steps = self._scheduled(baseline, number, choice)
-            shown = self._shown(stage, done, len(numbers), self.networks)
+            shown = self.shown(stage, done, len(numbers), self.networks)
             return list(
                 self._curve(steps, self.test, self.networks, self.seed, None, shown)[0].values
             )
@@ -316,7 +264,7 @@ class Bench:
         """How many networks choose or refer; one for a fixed initialization."""
         return 1 if self.distilled.initialization.fixed else networks
 
-    def _shown(self, stage: str, done: int, sets: int, units: int) -> ProgressCallback:
+    def shown(self, stage: str, done: int, sets: int, units: int) -> ProgressCallback:
         """Turns the progress of one set into that of all sets of a row, in units of each."""
 
         def show(inner: Progress) -> None:

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from ..core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
 from ..core.device import DeviceName, DtypeName
 from ..core.distiller import DistillerConfig, default_networks
-from ..core.initialization import FixedInit, Initialization, RandomInit, Scheme
+from ..core.initialization import Scheme
 from ..core.objective import Objective
 from ..core.objectives import check_name, objective_named
 from ..core.own_objective import OwnObjective
@@ -21,7 +21,6 @@ from ..core.poisoning import Poisoning
 from ..core.team import check_division
 from ..errors import ConfigError, did_you_mean
 from ..models.own import locate_function
-from ..pools import PoolInit
 
 OUTER = (
     *("batch_size", "networks", "outer_lr", "rates_lr", "betas"),
@@ -273,37 +272,6 @@ def _plain(value: object) -> str:
     if isinstance(value, Path):
         return str(value)
     raise TypeError(f"a {type(value).__name__} is no plain value")
-
-
-def names_of(
-    initialization: Initialization | None, objective: Objective, adjoint: Adjoint
-) -> dict[str, Any]:
-    """The settings that name these objects, as far as they have names."""
-    names: dict[str, Any] = {}
-    match initialization:
-        case FixedInit(seed, scheme, _, source):
-            kind = "fixed" if source is None else "fixed-pretrained"
-            names |= {"initialization": kind, "init_seed": seed, "scheme": scheme}
-        case PoolInit(pool):
-            names |= {"initialization": "random-pretrained", "pool": str(pool.path.absolute())}
-            names |= {"pool_networks": initialization.count, "pool_noise": initialization.noise}
-        case RandomInit(scheme):
-            names |= {"initialization": "random", "scheme": scheme}
-        case _:
-            pass
-    match adjoint:
-        case Truncated(window, random):
-            names |= {"adjoint": "truncated", "window": window, "random_window": random}
-        case StoredGraph():
-            names |= {"adjoint": "stored-graph"}
-        case _:
-            pass
-    match objective:
-        case Poisoning(attacked, target):
-            names |= {"objective": objective.name, "attacked": attacked, "target": target}
-        case _:
-            names["objective"] = objective.record
-    return names
 
 
 def differences(old: RunConfig, new: RunConfig) -> list[str]:

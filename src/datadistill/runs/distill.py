@@ -9,15 +9,17 @@ from torch import Tensor, nn
 
 from .. import models
 from ..artefact import DistilledData
-from ..core.adjoint import Adjoint, BackGradient
+from ..core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
 from ..core.device import resolve_device, resolve_dtype
-from ..core.initialization import Initialization, RandomInit
+from ..core.initialization import FixedInit, Initialization, RandomInit
 from ..core.objective import Classification, Objective
 from ..core.own_objective import OwnObjective
+from ..core.poisoning import Poisoning
 from ..data import as_data
 from ..errors import ConfigError
+from ..pools import PoolInit
 from ..progress import ProgressCallback, silent
-from .config import config_from, names_of
+from .config import RunConfig, config_from
 from .distillation import Distillation
 from .folder import RunFolder
 from .run import Run, choose, run_in_memory, with_test
@@ -65,12 +67,10 @@ def distill(
     Returns:
         The distilled data; their claim is the figure on the test or else the validation data.
     """
-    by_name = isinstance(initialization, str)
     chosen = None if isinstance(initialization, str) else initialization or RandomInit()
-    objective, adjoint = objective or Classification(), adjoint or BackGradient()
-    if not isinstance(objective, Objective):
-        objective = OwnObjective.of(objective)
-    place, real = resolve_device(device), as_data(train)
+    objective = objective or Classification()
+    objective = objective if isinstance(objective, Objective) else OwnObjective.of(objective)
+    adjoint, place, real = adjoint or BackGradient(), resolve_device(device), as_data(train)
     named = {
         "data": real.name,
         "model": models.built_in_name(module) or _class_name(module),
@@ -78,21 +78,56 @@ def distill(
         "keep": keep,
         "device": place.type,
         "dtype": None if dtype is None else str(resolve_dtype(dtype)).removeprefix("torch."),
-        **names_of(chosen, objective, adjoint),
-        **({"initialization": initialization} if by_name else {}),
+        **_names_of(chosen, objective, adjoint),
+        **({"initialization": initialization} if chosen is None else {}),
     }
-    config = config_from({**named, **settings})
-    if (config.processes or 1) > 1:
-        raise ConfigError(
-            f"processes is {config.processes}, but a call in Python is one process.",
-            "Leave it out, or use the command line: datadistill distill --processes 2.",
-        )
+    config = _of_one_process(config_from({**named, **settings}))
     distillation = Distillation.prepare(config, real, module, chosen, objective, adjoint, place)
     tested = None if test is None else as_data(test, split="test")
     if run is not None:
         return Run(distillation, RunFolder(Path(run)), tested, progress=progress).go()
     made = choose(distillation, run_in_memory(distillation, progress))
     return with_test(distillation, made, tested, progress)
+
+
+def _names_of(
+    initialization: Initialization | None, objective: Objective, adjoint: Adjoint
+) -> dict[str, Any]:
+    """The settings that name these objects, as far as they have names."""
+    names: dict[str, Any] = {}
+    match initialization:
+        case FixedInit(seed, scheme, _, source):
+            kind = "fixed" if source is None else "fixed-pretrained"
+            names |= {"initialization": kind, "init_seed": seed, "scheme": scheme}
+        case PoolInit(pool):
+            names |= {"initialization": "random-pretrained", "pool": str(pool.path.absolute())}
+            names |= {"pool_networks": initialization.count, "pool_noise": initialization.noise}
+        case RandomInit(scheme):
+            names |= {"initialization": "random", "scheme": scheme}
+        case _:
+            pass
+    match adjoint:
+        case Truncated(window, random):
+            names |= {"adjoint": "truncated", "window": window, "random_window": random}
+        case StoredGraph():
+            names |= {"adjoint": "stored-graph"}
+        case _:
+            pass
+    match objective:
+        case Poisoning(attacked, target):
+            names |= {"objective": objective.name, "attacked": attacked, "target": target}
+        case _:
+            names["objective"] = objective.record
+    return names
+
+
+def _of_one_process(config: RunConfig) -> RunConfig:
+    if (config.processes or 1) > 1:
+        raise ConfigError(
+            f"processes is {config.processes}, but a call in Python is one process.",
+            "Leave it out, or use the command line: datadistill distill --processes 2.",
+        )
+    return config
 
 
 def _class_name(module: nn.Module) -> str:

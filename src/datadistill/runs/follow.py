@@ -16,7 +16,7 @@ from .checkpoint import from_bytes
 from .distillation import Distillation
 from .fingerprint import check_fingerprint, fingerprint
 from .named import Experiment
-from .processes import Processes, Wishes, together
+from .processes import Processes, Wishes, is_follower, together
 from .run import check_no_stop, made
 from .state import RunState
 
@@ -39,6 +39,15 @@ def follow(team: Processes) -> None:
         state = sent.state.to(distillation.distiller.network.device)
         distillation, state = _proceed(distillation, state)
         made(distillation, state, found.test, silent)
+
+
+def followed() -> bool:
+    """Whether this is a process that follows; then it has taken part in the run."""
+    if not is_follower():
+        return False
+    with together() as team:  # process 0 tells it all
+        follow(team)
+    return True
 
 
 def _proceed(distillation: Distillation, state: RunState) -> tuple[Distillation, RunState]:

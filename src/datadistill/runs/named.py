@@ -43,12 +43,7 @@ class Experiment:
             channels=config.channels,
             augment=config.augment,
         )
-        own = ":" in config.model
-        module = models.find(
-            config.model,
-            {} if own else models.arguments_for(train.input_shape, train.classes),
-            models.parse_arguments(config.model_args),
-        )
+        module = models.find_for(config.model, train.input_shape, train.classes, config.model_args)
         return cls(Distillation.prepare(config, train, module, team=team), train, test)
 
 

@@ -5,12 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
 from pydantic import TypeAdapter
 
 from ..baselines import average_real, k_means, optimised_real, random_real
 from ..core.distilled import Steps
-from ..core.random import stream
 from ..data import LabelledData
 from ..data.fingerprint import data_hash
 from ..errors import ConfigError
@@ -124,7 +122,7 @@ class _Bench:
 
     def optimised(self, rate: Rate) -> list[int]:
         """Of many random sets those that attack best, on training data."""
-        some = _some(self.rest, self.counts.examples, "optimised poisoning")
+        some = self.rest.sample(self.counts.examples, "optimised poisoning")
         judges = self.choosing.others(some, self.choosing.networks)
 
         def score(number: int) -> float:
@@ -165,7 +163,7 @@ def poisoning_table(
     """
     counts = counts or PoisoningCounts()
     rest, held_out = train.hold_out(HELD_OUT, seed=0)
-    some = _some(held_out, counts.examples, "choosing poisoning")
+    some = held_out.sample(counts.examples, "choosing poisoning")
     choosing = victims.others(some, min(victims.networks, counts.choosing))
     parts = Parts.read(results, _context(distilled, train, victims))
     images = _images(distilled, rest, victims)
@@ -223,12 +221,6 @@ def _context(distilled: Steps, train: LabelledData, victims: Victims) -> dict[st
         "test": data_hash(victims.data),
         "datadistill": __version__,
     }
-
-
-def _some(data: LabelledData, examples: int, purpose: str) -> LabelledData:
-    """A random sample of real data."""
-    order = torch.randperm(len(data), generator=stream(0, purpose))
-    return data.part(order[:examples], data.split)
 
 
 def _joined(sets: Sequence[Attacked]) -> Attacked:

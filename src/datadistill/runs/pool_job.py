@@ -1,7 +1,7 @@
 """From the names on a command line to a pool, by one process or several."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,32 +29,60 @@ main()
 
 
 @dataclass(frozen=True, kw_only=True)
-class PoolJob:
+class PoolChoices:
+    """What is chosen of a pool: the flags of ``datadistill pretrain``."""
+
+    networks: int = 200
+    """Networks that distillation draws from."""
+    held_out: int = 100
+    """Other networks, that only evaluation uses."""
+    model: str = "lenet"
+    """Network: lenet, alexcifarnet and so on, or your own as package.module:Class."""
+    model_args: tuple[str, ...] = ()
+    """Arguments of the network's constructor, e.g. --model-args width=64 bias=false."""
+    preset: Preset = "quick"
+    """How to train: our quick setting, or the paper's, which takes many times as long."""
+    epochs: int | None = None
+    """Passes over the training data; as the preset says by default, like the next four."""
+    lr: float | None = None
+    """Adam's learning rate at the beginning."""
+    batch_size: int | None = None
+    """Examples of a minibatch."""
+    scheme: Scheme | None = None
+    """How initial weights are drawn."""
+    validation: float | None = None
+    """Share of the training data held out to measure accuracy on."""
+    seed: int = 0
+    """Which networks."""
+    device: DeviceName = "auto"
+    """Where to compute."""
+    threads: int | None = None
+    """Processor threads of each process; by default as many as torch would take for all."""
+
+    def choices(self) -> dict[str, Any]:
+        """Every choice by its name."""
+        return {field.name: getattr(self, field.name) for field in fields(PoolChoices)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolJob(PoolChoices):
     """A pool to be made, in names that every process can find.
 
-    Attributes are the flags of ``datadistill pretrain``; those that are None are as the preset
-    says.
+    Attributes:
+        data: Data set by name, a folder of images or an .npz file.
+        pool: Folder of the pool.
+        data_dir: Data folder.
+        size: Height and width to resize images to.
+        channels: 1 for grey, 3 for colour images.
+        memory: Bound of bytes for the networks that are trained side by side.
     """
 
     data: str
     pool: Path
-    networks: int = 200
-    held_out: int = 100
     data_dir: Path | None = None
     size: int | None = None
     channels: Literal[1, 3] | None = None
-    model: str = "lenet"
-    model_args: tuple[str, ...] = ()
-    preset: Preset = "quick"
-    epochs: int | None = None
-    lr: float | None = None
-    batch_size: int | None = None
-    scheme: Scheme | None = None
-    validation: float | None = None
-    seed: int = 0
-    device: DeviceName = "auto"
     memory: int = DEFAULT_BYTES
-    threads: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("threads", "memory"):
@@ -72,11 +100,7 @@ class PoolJob:
         torch.set_num_threads(self.threads or team.threads())
         device = team.device(resolve_device(self.device))
         train, test = data.load(self.data, self.data_dir, size=self.size, channels=self.channels)
-        module = models.find(
-            self.model,
-            {} if ":" in self.model else models.arguments_for(train.input_shape, train.classes),
-            models.parse_arguments(self.model_args),
-        )
+        module = models.find_for(self.model, train.input_shape, train.classes, self.model_args)
         settings = PoolSettings.preset(self.preset, train.name, len(train)).changed(
             **{n: getattr(self, n) for n in ("epochs", "lr", "batch_size", "scheme", "validation")},
             seed=self.seed,
