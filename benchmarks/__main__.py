@@ -63,7 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
     parser.add_argument("what", nargs="?", choices=("run", "page"), default="run")
     parser.add_argument("--quick", action="store_true", help="fewer trials, lower targets")
-    parser.add_argument("--only", nargs="+", choices=available(NAMES + WHEN_ASKED), default=available())
+    parser.add_argument(
+        "--only", nargs="+", choices=available(NAMES + WHEN_ASKED), default=available()
+    )
     parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--data-dir", type=Path)
     options = parser.parse_args(arguments)
