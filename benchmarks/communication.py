@@ -1,6 +1,6 @@
 """What the one sum of an outer step costs: measured here, and estimated for other machines.
 
-    python benchmarks/communication.py
+    python -m benchmarks --only communication
 
 The bytes do not depend on the network: the gradient of the distilled data, J losses and two wishes.
 A ring adds them up in 2 (N − 1) messages of 1/N of the bytes: 2 (N − 1) α + 2 (N − 1)/N · bytes/β
@@ -8,9 +8,9 @@ with latency α and bandwidth β. Both are fitted to what two processes take her
 machines are assumptions, named in the table.
 """
 
-import json
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -81,19 +81,20 @@ MACHINES = [
 ]
 
 
-def measure(processes: tuple[int, ...] = (2, 4)) -> dict[str, object]:
-    """Seconds of one sum for every case: with processes here, and estimated elsewhere."""
-    cases: dict[str, dict[str, object]] = {}
+def measure(processes: tuple[int, ...] = (2, 4)) -> dict[str, Any]:
+    """Milliseconds of one sum for every case: with processes here, and estimated elsewhere."""
     here = {size: _here(size) for size in processes}
-    for number, case in enumerate(CASES):
-        size = 4 * case.numbers
-        cases[case.name] = {
-            "bytes": size,
-            **{f"seconds_{n}_processes_here": times[number] for n, times in here.items()},
-            **{f"seconds_{m.name}": m.seconds(size) for m in MACHINES},
+    rows = [
+        {
+            "sum of an outer step": case.name,
+            "bytes": 4 * case.numbers,
+            **{f"{n} processes here, ms": 1e3 * times[number] for n, times in here.items()},
+            **{f"{m.name}, ms (estimated)": 1e3 * m.seconds(4 * case.numbers) for m in MACHINES},
         }
+        for number, case in enumerate(CASES)
+    ]
     latency, bandwidth = _fit([4 * case.numbers for case in CASES], here[processes[0]])
-    return {"cases": cases, "latency_here": latency, "bandwidth_here": bandwidth}
+    return {"rows": rows, "latency_here": latency, "bandwidth_here": bandwidth}
 
 
 def _here(processes: int) -> list[float]:
@@ -117,12 +118,3 @@ def _fit(sizes: list[int], times: list[float]) -> tuple[float, float]:
     """Latency and bandwidth of two processes: 2 α + bytes/β, from the least and the most bytes."""
     bandwidth = (sizes[-1] - sizes[0]) / (times[-1] - times[0])
     return (times[0] - sizes[0] / bandwidth) / 2, bandwidth
-
-
-def main() -> None:
-    """Prints the figures."""
-    print(json.dumps(measure(), indent=2, ensure_ascii=False))
-
-
-if __name__ == "__main__":
-    main()

@@ -72,7 +72,7 @@ def measure(*, quick: bool = False, data_dir: Path | None = None) -> dict[str, A
     ]
     given = problem(data_dir)
     check(given)
-    trials, looped = (1, 10) if quick else (3, LOOPED)
+    trials, looped = (2, 10) if quick else (3, LOOPED)
     return {
         "rows": [
             compare(testing(given, looped), f"{NETWORKS} networks", 4, trials),

@@ -1,0 +1,96 @@
+"""Forward over reverse against reverse over reverse: one pull-back through an update.
+
+With g = ∇ℓ(x̃, θ) and some u, a pull-back needs ∂⟨u, g⟩/∂θ and ∂⟨u, g⟩/∂x̃. Reverse over reverse
+differentiates ⟨u, g⟩. Forward over reverse differentiates both gradients of ℓ along u: the same, as
+second derivatives commute. Both by ``torch.func``, for one network and 10 images; beside them the
+engine's own, which is reverse over reverse. ``python -m benchmarks --only directions``
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, grad, jvp, vjp
+
+from benchmarks.compiled import CASES
+from benchmarks.speed import prepare
+from benchmarks.timing import alternately
+from datadistill.core.distilled import Position
+from datadistill.core.network import Weights
+from datadistill.core.random import stream
+from datadistill.runs.distillation import Distillation
+
+REPEATS = 20
+
+
+class Products(NamedTuple):
+    """∂⟨u, g⟩/∂θ and ∂⟨u, g⟩/∂x̃."""
+
+    weights: Weights
+    inputs: Tensor
+
+
+def ways(distillation: Distillation) -> dict[str, Callable[[], Products]]:
+    """The ways to have the products of the first step, for a random v = −u / η̃."""
+    distiller, state = distillation.distiller, distillation.start().distiller
+    network, update = distiller.network, distiller.update
+    module = network.module()
+    weights = {name: p.detach() for name, p in module.named_parameters()}
+    step = state.current.for_each(1)[Position(0, 0)]
+    x, labels, eta = step.inputs[0], step.labels[0], step.learning_rate[0]
+    random = stream(0, "direction")
+    v = {n: torch.randn(w.shape, generator=random, dtype=w.dtype) for n, w in weights.items()}
+    u = {name: -eta * one for name, one in v.items()}
+    learner = distiller.rule.start(network.stack([weights]))
+
+    def loss(weights: Weights, x: Tensor) -> Tensor:
+        return distiller.objective.inner_loss(functional_call(module, weights, (x,)), labels)
+
+    def reverse() -> Products:
+        pulled: Any = vjp
+        _, back = pulled(grad(loss), weights, x)
+        return Products(*back(u))
+
+    def forward() -> Products:
+        pushed: Any = jvp
+        _, along = pushed(lambda w: grad(loss, argnums=(0, 1))(w, x), (weights,), (u,))
+        return Products(*along)
+
+    def ours() -> Products:
+        moved, of_step = update.pull_back(
+            update.record(learner, step), [v[name][None] for name in weights]
+        )
+        of_weights = zip(weights, moved, strict=True)
+        return Products({n: one[0] - v[n] for n, one in of_weights}, of_step.inputs[0])
+
+    return {"reverse over reverse": reverse, "forward over reverse": forward, "ours": ours}
+
+
+def measure(*, quick: bool = False) -> dict[str, Any]:
+    """Milliseconds of each way, for networks of ours and of a user's own."""
+    return {"rows": [_row(name, 3 if quick else 8) for name in CASES]}
+
+
+def _row(name: str, trials: int) -> dict[str, Any]:
+    case = CASES[name]
+    repeats = 1 if name == "AlexCifarNet" else REPEATS
+
+    def repeated(way: Callable[[], Products]) -> Callable[[], object]:
+        return lambda: [way() for _ in range(repeats)]
+
+    sides = ways(prepare(case.make(), case.shape, 1, steps=1, epochs=1))
+    best = alternately({way: repeated(side) for way, side in sides.items()}, trials)
+    times = {f"{way}, ms": 1e3 * seconds / repeats for way, seconds in best.items()}
+    return {"network": name, **times}
+
+
+def differ(found: Sequence[Products]) -> float:
+    """The largest relative difference from the first of several products."""
+
+    def one(products: Products) -> Tensor:
+        parts = [*products.weights.values(), products.inputs]
+        return torch.cat([part.flatten() for part in parts])
+
+    first, *others = (one(products) for products in found)
+    return max(float((other - first).norm() / first.norm()) for other in others)
