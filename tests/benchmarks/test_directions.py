@@ -9,6 +9,7 @@ from torch import nn
 from datadistill.models import LeNet
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")  # torch's own
 @pytest.mark.parametrize("module", [LeNet(), convolutional(), row_by_row()])
 def test_forward_over_reverse_is_reverse_over_reverse_and_ours(module: nn.Module) -> None:
     settings = {"steps": 1, "epochs": 1, "batch_size": 20, "dtype": "float64"}
