@@ -14,11 +14,11 @@ Example::
 from . import data, models
 from .artefact import Claim, DistilledData, load
 from .core.adjoint import BackGradient, StoredGraph, Truncated
-from .core.distiller import DistillerConfig
 from .core.initialization import FixedInit, RandomInit
 from .core.objective import Classification, Regression
 from .core.own_objective import OwnObjective
 from .core.poisoning import Poisoning
+from .core.settings import DistillerConfig
 from .data import LabelledData
 from .errors import DataDistillError
 from .evaluation import (

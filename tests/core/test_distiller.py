@@ -6,10 +6,11 @@ from torch import Tensor, nn
 
 from datadistill.core.adjoint import BackGradient
 from datadistill.core.distilled import Steps
-from datadistill.core.distiller import Distiller, DistillerConfig, DistillerState
+from datadistill.core.distiller import Distiller, DistillerState
 from datadistill.core.initialization import FixedInit, Initialization, RandomInit, networks_for
 from datadistill.core.network import Network
 from datadistill.core.objective import Classification, Objective, Regression
+from datadistill.core.settings import DistillerConfig
 from datadistill.errors import ConfigError
 from tests.helpers import Convolutional, Mlp, nested_autograd, relative_error
 

@@ -9,12 +9,13 @@ from torch import Tensor, nn
 
 from datadistill import models
 from datadistill.core import engine as engine_module
-from datadistill.core.distiller import Distiller, DistillerConfig
+from datadistill.core.distiller import Distiller
 from datadistill.core.engine import GRAPH_BYTES, WIDE_GRAPH_BYTES, Engine
 from datadistill.core.groups import Groups
 from datadistill.core.initialization import RandomInit, networks_for
 from datadistill.core.network import Network
 from datadistill.core.objective import Classification
+from datadistill.core.settings import DistillerConfig
 
 MODULES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "lenet": (models.LeNet, (1, 28, 28)),

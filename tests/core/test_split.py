@@ -7,10 +7,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from datadistill.core.distiller import Distiller, DistillerConfig, DistillerState
+from datadistill.core.distiller import Distiller, DistillerState
 from datadistill.core.initialization import RandomInit, networks_for
 from datadistill.core.network import Network
 from datadistill.core.objective import Classification
+from datadistill.core.settings import DistillerConfig
 from datadistill.core.split import Body, Split, split
 from tests.helpers import Branches, Convolutional, FrozenBody, SharedWeights, nested_autograd
 

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from datadistill.core.adjoint import Adjoint, BackGradient, Truncated
-from datadistill.core.distiller import Distiller, DistillerConfig
+from datadistill.core.distiller import Distiller
 from datadistill.core.initialization import FixedInit, RandomInit
 from datadistill.core.network import Network
 from datadistill.core.objective import Classification
+from datadistill.core.settings import DistillerConfig
 from datadistill.core.team import Team
 from datadistill.errors import ConfigError
 from tests.helpers import Convolutional, relative_error

@@ -15,11 +15,12 @@ from torch import Tensor
 import datadistill as dd
 from datadistill.cli.main import main
 from datadistill.core.distilled import Steps
-from datadistill.core.distiller import Distiller, DistillerConfig
+from datadistill.core.distiller import Distiller
 from datadistill.core.initialization import networks_for
 from datadistill.core.network import Network, Weights
 from datadistill.core.objective import Classification
 from datadistill.core.random import minibatch
+from datadistill.core.settings import DistillerConfig
 from datadistill.data import LabelledData
 from datadistill.errors import ConfigError, DataError
 from datadistill.evaluation import train_on_all

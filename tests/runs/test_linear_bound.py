@@ -9,9 +9,10 @@ import torch
 
 from datadistill.cli.main import main
 from datadistill.core.distilled import Step
-from datadistill.core.distiller import Distiller, DistillerConfig
+from datadistill.core.distiller import Distiller
 from datadistill.core.initialization import RandomInit, networks_for
 from datadistill.core.objective import Regression
+from datadistill.core.settings import DistillerConfig
 from datadistill.runs.linear_bound import LinearProblem, diabetes, linear_bound
 from datadistill.theory import gd_step, loss
 

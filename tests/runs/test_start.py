@@ -7,7 +7,7 @@ import torch
 
 import datadistill as dd
 from datadistill.baselines import average_real, k_means
-from datadistill.core.distiller import DistillerConfig
+from datadistill.core.settings import DistillerConfig
 from datadistill.errors import ConfigError
 from datadistill.runs.config import OUTER, PAPER, RunConfig, config_from
 from datadistill.runs.distillation import Distillation

@@ -10,10 +10,11 @@ from torch import Tensor, nn
 
 from ..core.adjoint import StoredGraph
 from ..core.distilled import Step
-from ..core.distiller import Distiller, DistillerConfig
+from ..core.distiller import Distiller
 from ..core.initialization import RandomInit, networks_for
 from ..core.network import Network
 from ..core.objective import Regression
+from ..core.settings import DistillerConfig
 from ..errors import ConfigError
 from ..progress import Progress, ProgressCallback, silent
 from ..theory import best_below, distilled_for_any_start, expected_excess, gd_step, loss, minimum
