@@ -66,13 +66,14 @@ class FewShot:
     source: LabelledData
 
     def figures(self) -> tuple[Values, str]:
-        """The accuracy of every network, each with target images of its own; what was chosen.
+        """The accuracy of some networks, each with target images of its own; what was chosen.
 
         A fixed initialization is one network, with as many sets as other baselines have.
         """
         bench, (lr, confusion, updates) = self.bench, self._choose()
-        fixed = bench.distilled.initialization.fixed
-        count, values = bench.counts.sets if fixed else bench.networks, list[float]()
+        fixed, counts = bench.distilled.initialization.fixed, bench.counts
+        count = counts.sets if fixed else min(bench.networks, counts.few_shot_networks)
+        values = list[float]()
         for number in range(count):
             settings = AdversarialSettings(confusion=confusion, lr=lr)
             values += self._kept(number, settings, (updates,), choose=False)
@@ -84,7 +85,7 @@ class FewShot:
         """Learning rate, γ and updates that are best on the choosing data."""
         scores: dict[tuple[float, float, int], list[Score]] = {}
         counts = self.bench.counts
-        numbers, after = range(counts.few_shot_networks), counts.few_shot_updates
+        numbers, after = range(counts.few_shot_choosing), counts.few_shot_updates
         tried = [*itertools.product(LEARNING_RATES, CONFUSIONS, numbers)]
         for done, (lr, confusion, number) in enumerate(tried):
             settings = AdversarialSettings(confusion=confusion, lr=lr)

@@ -20,7 +20,8 @@ class Counts:
         choosing_networks: Networks that choose them.
         examples: Real examples to choose and pick on.
         full_networks: Networks that are trained on all real data.
-        few_shot_networks: Networks that choose the settings of few-shot adversarial adaptation.
+        few_shot_networks: Networks that are adapted by few-shot adversarial adaptation.
+        few_shot_choosing: Networks that choose its settings.
         few_shot_updates: Numbers of its updates to choose from.
     """
 
@@ -32,5 +33,6 @@ class Counts:
     choosing_networks: int = 20
     examples: int = 1024
     full_networks: int = 3
-    few_shot_networks: int = 4
+    few_shot_networks: int = 20
+    few_shot_choosing: int = 4
     few_shot_updates: tuple[int, ...] = (100, 200, 400)
