@@ -1,5 +1,7 @@
 """Few-shot adversarial adaptation: its pairs, its losses, and that it helps."""
 
+import copy
+import importlib
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ from datadistill.core.network import Network
 from datadistill.core.objective import Classification
 from datadistill.core.random import stream
 
+adversarial = importlib.import_module("datadistill.baselines.adversarial")
 RANDOM = torch.Generator().manual_seed(0)
 SOURCE = dd.LabelledData(
     torch.randn(60, 4, generator=RANDOM, dtype=torch.float64), torch.arange(60) % 3
@@ -99,6 +102,49 @@ def test_an_update_of_the_network_descends_classification_and_confusion() -> Non
     found = [body.weight.grad, body.bias.grad, head.weight.grad, head.bias.grad]
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other)
+
+
+def test_known_layers_are_computed_faster_to_the_same_gradient(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = dd.LabelledData(
+        torch.randn(40, 1, 28, 28, generator=RANDOM, dtype=torch.float64), torch.arange(40) % 10
+    )
+    images, labels = data.inputs[:20], data.labels[:20]
+    assert isinstance(images, Tensor)
+    torch.manual_seed(0)
+    lenet = dd.models.LeNet().double()
+
+    def gradients() -> list[Tensor]:
+        module = copy.deepcopy(lenet)
+        few = FewShotAdversarial(module, data, images, labels, AdversarialSettings(warm_up=0))
+        few.teach_network()
+        return [p.grad for p in module.parameters() if p.grad is not None]
+
+    fast = gradients()
+    monkeypatch.setattr(adversarial, "stacked", lambda _: None)
+    plain = gradients()
+    assert len(fast) == len(plain) == 10
+    for one, other in zip(fast, plain, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3), nn.ReLU()),
+        nn.Sequential(nn.Linear(4, 5), nn.Softplus(), nn.Linear(5, 3)),
+        nn.Linear(4, 3),
+    ],
+)
+def test_any_network_has_features_and_logits(module: nn.Module) -> None:
+    module = module.double()
+    layers = list(module) if isinstance(module, nn.Sequential) else [nn.Identity(), module]
+    last = max(i for i, layer in enumerate(layers) if isinstance(layer, nn.Linear))
+    few = FewShotAdversarial(module, SOURCE, IMAGES, LABELS, AdversarialSettings(warm_up=1))
+    features, logits = few.encode(IMAGES)
+    torch.testing.assert_close(features, nn.Sequential(*layers[:last])(IMAGES))
+    torch.testing.assert_close(logits, module(IMAGES))
 
 
 def test_each_side_learns_alone_and_the_discriminator_is_confused() -> None:

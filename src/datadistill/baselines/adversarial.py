@@ -5,6 +5,7 @@ to tell four kinds of pairs of features apart; then the network learns to classi
 while D takes pairs across the domains for pairs within the source. Both go on in turn.
 """
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -13,9 +14,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..core.network import Weights
+from ..core.network import Network, Weights
 from ..core.random import stream
+from ..core.stacked import Stacked, stacked
 from ..data import LabelledData
+from ..errors import ModelError
 from ..models.weights import last_layer
 
 HIDDEN = 64
@@ -135,8 +138,9 @@ class FewShotAdversarial:
         self._source, self._images, self._turn = source, images, 0
         classes = source.classes
         self._members = Members(source.labels, classes), Members(labels.cpu(), classes)
-        self._features = images
-        last_layer(module).register_forward_pre_hook(self._keep)
+        self._features, self._head = images, module.get_submodule(last_layer(module))
+        self._head.register_forward_pre_hook(self._keep)
+        self._encoder = _encoder(module, images[:2])
         width = self.encode(images[:1])[0].shape[1]
         self.discriminator = _discriminator(2 * width, seed).to(images)
         rates = settings.lr, settings.discriminator_lr
@@ -149,6 +153,10 @@ class FewShotAdversarial:
 
     def encode(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Features g(x), which the last layer takes, and logits h(g(x))."""
+        if self._encoder:
+            weights = {name: p[None] for name, p in self.module.named_parameters()}
+            features = self._encoder(weights, inputs)[0]
+            return features, self._head(features)
         logits = self.module(inputs)
         return self._features, logits
 
@@ -236,6 +244,27 @@ def adapt_few_shot(
             if update in after:
                 found.append(adaptation.weights())
     return found
+
+
+def _encoder(module: nn.Module, example: Tensor) -> Stacked | None:
+    """g, computed layer by layer, which is faster; if all layers are known, and h is the last."""
+    encoder, name = copy.deepcopy(module), last_layer(module)
+    if not name:
+        return None
+    above, _, own = name.rpartition(".")
+    setattr(encoder.get_submodule(above), own, nn.Flatten())
+    try:
+        fast = stacked(Network(encoder, example))
+    except ModelError:
+        return None
+    if fast is None:
+        return None
+    with torch.no_grad():
+        weights = {name: p[None] for name, p in module.named_parameters()}
+        found, expected = module.get_submodule(name)(fast(weights, example)[0]), module(example)
+    tolerance = torch.finfo(expected.dtype).eps ** 0.5 * expected.abs().max()
+    agree = found.shape == expected.shape and bool((found - expected).abs().max() <= tolerance)
+    return fast if agree else None
 
 
 def _discriminator(width: int, seed: int) -> nn.Module:
