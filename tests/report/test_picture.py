@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from matplotlib.axes import Axes
 from PIL import Image
 
 import datadistill as dd
@@ -42,6 +43,23 @@ def test_many_classes_are_wrapped_into_rows(tmp_path: Path) -> None:
     with Image.open(tmp_path / "a.png") as picture:
         assert picture.width < 20 * 150
         assert picture.height > 3 * 120
+
+
+def test_long_names_of_classes_are_cut_and_short_ones_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("001.Black_footed_Albatross", "002.Gull", "3.14")
+    data = dd.LabelledData(torch.rand(6, 1, 8, 8), torch.arange(6) % 3, class_names=names)
+    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 3))
+    made = dd.distill(data, module, iterations=1, networks=1, validation=0)
+    shown: list[str] = []
+
+    def keep(_: Axes, label: str, **__: object) -> None:
+        shown.append(label)
+
+    monkeypatch.setattr(Axes, "set_title", keep)
+    draw(made, tmp_path / "a.png")
+    assert shown == ["Black footed A…", "Gull", "3.14"]
 
 
 def test_what_is_no_image_is_refused(tmp_path: Path) -> None:

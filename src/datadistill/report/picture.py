@@ -2,7 +2,7 @@
 
 import itertools
 import math
-import textwrap
+import re
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +38,8 @@ def draw(distilled: DistilledData, path: Path) -> None:
     # Labels stand above the first step alone, unless a step takes several rows.
     pitch = IMAGE + (LABEL if rows > 1 else 0)
     top = TITLE + LABEL * (rows == 1)
+    labels = [_label(distilled, number) for number in range(count)]
+    size = 9 if rows == 1 and max(map(len, labels)) <= _letters(9) else 6
     width, height = MARGIN + columns * IMAGE + 0.15, top + steps * rows * pitch + 0.15
     with mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 7}):
         figure = Figure(figsize=(width, height), facecolor="white")
@@ -55,8 +57,7 @@ def draw(distilled: DistilledData, path: Path) -> None:
             axes.axis("off")
             axes.imshow(_pixels(images[step, number]), cmap="gray", interpolation="nearest")
             if step == 0 or rows > 1:
-                label = textwrap.shorten(_label(distilled, number), 14, placeholder="…")
-                axes.set_title(label, fontsize=9 if rows == 1 else 6, pad=3)
+                axes.set_title(_cut(labels[number], _letters(size)), fontsize=size, pad=3)
         with replacing(path) as temporary:
             figure.savefig(temporary, dpi=150)
 
@@ -73,7 +74,19 @@ def _label(distilled: DistilledData, column: int) -> str:
     if label.is_floating_point():
         return "" if label.ndim else f"{float(label):.2f}"
     number = int(label)
-    return distilled.class_names[number] if distilled.class_names else str(number)
+    if not distilled.class_names:
+        return str(number)
+    # Folders are named 001.Black_footed_Albatross and the like.
+    return re.sub(r"^\d+\.(?=\D)", "", distilled.class_names[number]).replace("_", " ")
+
+
+def _letters(size: int) -> int:
+    """How many letters of a size in points fit above an image."""
+    return int(IMAGE * 72 / (0.62 * size))
+
+
+def _cut(label: str, letters: int) -> str:
+    return label if len(label) <= letters else label[: letters - 1].rstrip() + "…"
 
 
 def _rates(distilled: DistilledData, step: int) -> str:
