@@ -65,3 +65,15 @@ def test_without_figures_of_the_paper_it_has_no_column_for_them(terminal: bool) 
 def test_a_choice_on_the_test_set_is_labelled_so(terminal: bool) -> None:
     assert "ON THE TEST SET" in printed(select="test", terminal=terminal)
     assert "ON THE TEST SET" not in printed(terminal=terminal)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("K-NN k-means", "epochs, or norm and K:"),
+        ("few-shot adversarial", "epochs, or γ and updates:"),
+        ("full fine-tuning", "learning rate and epochs:"),
+    ],
+)
+def test_the_note_names_what_its_rows_choose(name: str, told: str) -> None:
+    assert told in printed((Row("distilled", ((0.7,),)), Row(name, ((0.6,),), "chosen")))

@@ -60,7 +60,10 @@ def _title(table: BaselineTable) -> str:
 
 
 def _note(table: BaselineTable, paper: bool) -> str:
-    what = "learning rate and epochs, or " + ("γ and updates" if table.source else "norm and K")
+    names = {row.name for row in table.rows}
+    what = "learning rate and epochs"
+    what += ", or γ and updates" if "few-shot adversarial" in names else ""
+    what += ", or norm and K" if any(name.startswith("K-NN") for name in names) else ""
     if table.select == "test":
         return f"¹ {what}: the best ON THE TEST SET, which flatters the baselines" + (
             " as in the paper." if paper else "."
