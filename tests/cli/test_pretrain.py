@@ -40,13 +40,18 @@ def test_make_extend_and_use_a_pool(here: Path, capsys: pytest.CaptureFixture[st
     assert lines[0].startswith("18 train networks: ")
     assert lines[1].startswith("3 held-out networks: ")
     assert lines[2] == "pool: pools/clouds-mlp"
+    use = "datadistill distill --data clouds.npz --model mlp --initialization random-pretrained"
+    assert f"Use it: {use} --pool pools/clouds-mlp" in said.err
     assert run(*POOL[:-3], "19", "--held-out", "4", "--quiet") == 0
     assert not capsys.readouterr().err
     words = ["--data", "clouds.npz", *WORDS[:4], "--pool", "pools/clouds-mlp", "--quiet"]
     quick = ["--iterations", "2", "--batch-size", "16", "--networks", "2"]
     many = ["--initialization", "random-pretrained", "--run", "many"]
-    assert run("distill", *words, *quick, *many) == 0
-    claimed = capsys.readouterr().out.splitlines()[0]
+    assert run("distill", *words[:-1], *quick, *many) == 0
+    said = capsys.readouterr()
+    claimed, use = said.out.splitlines()[0], said.err.splitlines()[-1]
+    assert run(*use.removeprefix("Use them: datadistill ").split()) == 0
+    capsys.readouterr()
     assert "over 4 networks" in claimed
     assert run("evaluate", "many", "--data", "clouds.npz") == 2
     assert "--pool DIR" in capsys.readouterr().err

@@ -28,4 +28,6 @@ def carry_out(
     if can_be_drawn(experiment.train):
         draw(distilled, folder.picture)
         out.print(f"picture: {folder.picture}", markup=False)
-    command.say(f"Use them: datadistill train {folder.distilled}")
+    config = experiment.distillation.config
+    needed = f" --pool {config.pool}" if config.initialization == "random-pretrained" else ""
+    command.say(f"Use them: datadistill train {folder.distilled}{needed}")

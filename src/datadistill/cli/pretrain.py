@@ -60,8 +60,15 @@ class Pretrain(PoolChoices, DataChoice):
                 out.print(text, markup=False)
         out.print(f"pool: {pool.path}", markup=False)
         self.say(
-            f"Use it: datadistill distill --initialization random-pretrained --pool {pool.path}"
+            f"Use it: datadistill distill --data {self.data}{self._flags()} "
+            f"--initialization random-pretrained --pool {pool.path}"
         )
+
+    def _flags(self) -> str:
+        """What distill must be told of network and images, to fit the pool."""
+        given = {"model": self.model, "size": self.size, "channels": self.channels}
+        named = {name: value for name, value in given.items() if value not in (None, "lenet")}
+        return "".join(f" --{name} {value}" for name, value in named.items())
 
     def _job(self) -> PoolJob:
         own = self.data not in DATA_SETS and Path(self.data).exists()
