@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from ..core.network import Network, Weights
 from ..core.random import stream
-from ..core.stacked import Stacked, stacked
+from ..core.stacked import Stacked, agree, stacked
 from ..data import LabelledData
 from ..errors import ModelError
 from ..models.weights import last_layer
@@ -262,9 +262,7 @@ def _encoder(module: nn.Module, example: Tensor) -> Stacked | None:
     with torch.no_grad():
         weights = {name: p[None] for name, p in module.named_parameters()}
         found, expected = module.get_submodule(name)(fast(weights, example)[0]), module(example)
-    tolerance = torch.finfo(expected.dtype).eps ** 0.5 * expected.abs().max()
-    agree = found.shape == expected.shape and bool((found - expected).abs().max() <= tolerance)
-    return fast if agree else None
+    return fast if agree(found, expected) else None
 
 
 def _discriminator(width: int, seed: int) -> nn.Module:

@@ -15,6 +15,7 @@ from .distilled import Steps
 from .network import Network
 from .random import stream
 from .saved import saved_storages
+from .stacked import agree
 
 PART_BYTES = 2**26
 """What the graph of a part of the images may keep."""
@@ -170,8 +171,7 @@ def _agrees(network: Network, found: Split) -> bool:
     with torch.no_grad():
         expected = network(weights, example)
         alone = torch.cat([found.body(one) for one in example.split(1)])
-        tolerance = torch.finfo(network.dtype).eps ** 0.5 * expected.abs().max()
-        return bool((found.head(weights, alone) - expected).abs().max() <= tolerance)
+        return agree(found.head(weights, alone), expected)
 
 
 def _noise(name: str, like: Tensor) -> Tensor:

@@ -91,9 +91,13 @@ def _tried(network: Network) -> Stacked | None:
         except Exception:  # tracing refuses a module in as many ways as there are modules
             return None
         expected = network(weights, example)
-    tolerance = torch.finfo(network.dtype).eps ** 0.5 * expected.abs().max()
-    agree = found.shape == expected.shape and bool((found - expected).abs().max() <= tolerance)
-    return fast if agree else None
+    return fast if agree(found, expected) else None
+
+
+def agree(found: Tensor, expected: Tensor) -> bool:
+    """Whether two ways to compute the same differ by no more than rounding may grow to."""
+    tolerance = torch.finfo(expected.dtype).eps ** 0.5 * expected.abs().max()
+    return found.shape == expected.shape and bool((found - expected).abs().max() <= tolerance)
 
 
 class _Program:
