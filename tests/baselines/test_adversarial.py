@@ -20,9 +20,10 @@ from datadistill.baselines.adversarial import (
     discriminator_loss,
     draw_pairs,
 )
-from datadistill.core.network import Network
+from datadistill.core.network import Network, Weights
 from datadistill.core.objective import Classification
 from datadistill.core.random import stream
+from datadistill.core.stacked import Stacked
 
 adversarial = importlib.import_module("datadistill.baselines.adversarial")
 RANDOM = torch.Generator().manual_seed(0)
@@ -121,10 +122,19 @@ def test_known_layers_are_computed_faster_to_the_same_gradient(
         few.teach_network()
         return [p.grad for p in module.parameters() if p.grad is not None]
 
+    calls: list[torch.Size] = []
+    compute = Stacked.__call__
+
+    def counted(self: Stacked, weights: Weights, inputs: Tensor) -> Tensor:
+        calls.append(inputs.shape)
+        return compute(self, weights, inputs)
+
     def unknown(_: Network) -> None:
         return None
 
+    monkeypatch.setattr(Stacked, "__call__", counted)
     fast = gradients()
+    assert calls[-1] == (4 * 32, 1, 28, 28), "the images of two kinds of 32 pairs"
     monkeypatch.setattr(adversarial, "stacked", unknown)
     plain = gradients()
     assert len(fast) == len(plain) == 10
