@@ -8,7 +8,7 @@ import torch
 
 import datadistill as dd
 from datadistill.cli.evaluate import Evaluate, source_data
-from datadistill.cli.main import main
+from datadistill.cli.main import INTERRUPTED, main
 
 
 @pytest.fixture(scope="module")
@@ -50,3 +50,22 @@ def test_a_pool_that_the_network_is_not_from_is_refused(
     asked = ["evaluate", "made.safetensors", "--data", "negative.npz", "--baselines"]
     assert main([*asked, "--pool", "other"]) == 2
     assert "is not number 1 of other" in capsys.readouterr().err
+
+
+def test_baselines_see_the_augmentation_that_distillation_saw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    seen: list[object] = []
+
+    def table(distilled: object, train: dd.LabelledData, *rest: object, **settings: object) -> None:
+        seen.append(train.augmentation)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("datadistill.cli.evaluate.baseline_table", table)
+    for augment in ("True", "False"):
+        quick = ["--model", "linear", "--iterations", "1", "--test-networks", "1"]
+        asked = ["distill", *quick, "--augment", augment, "--run", augment, "--quiet"]
+        assert main(asked) == 0
+        assert main(["evaluate", augment, "--baselines"]) == INTERRUPTED
+    assert seen == [dd.data.Affine(), None]

@@ -223,6 +223,20 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Batches of distilled data" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", ["distill --help", "--version", "recipes", "data"])
+def test_a_reader_that_goes_away_is_no_error(command: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "datadistill", *command.split()],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()  # long before Python has started
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
+
+
 def test_python_m_datadistill_works_and_pipes_stay_clean(here: Path) -> None:
     command = [sys.executable, "-m", "datadistill", "distill", *QUICK, "--initialization", "fixed"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

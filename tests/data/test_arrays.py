@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from datadistill.data import Normalization, PadCropFlip, load
-from datadistill.errors import DataError
+from datadistill.errors import ConfigError, DataError
 
 from .makers import make_npz, npz_arrays, pixels
 
@@ -100,6 +100,15 @@ def test_images_are_augmented_if_asked(tmp_path: Path) -> None:
     train, test = load(make_npz(tmp_path / "own.npz"), augment=True)
     assert isinstance(train.augmentation, PadCropFlip)
     assert test.augmentation is None
+    vectors = save(
+        tmp_path / "vectors.npz",
+        train_inputs=np.zeros((12, 5)),
+        test_inputs=np.zeros((6, 5)),
+        mean=None,
+        std=None,
+    )
+    with pytest.raises(ConfigError, match="no augmentation for vectors"):
+        load(vectors, augment=True)
 
 
 @pytest.mark.parametrize(

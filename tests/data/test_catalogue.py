@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from datadistill.data import DATA_SETS, catalogue, load
+from datadistill.data import DATA_SETS, Affine, catalogue, load
 from datadistill.errors import DataError
 
 from . import makers
@@ -48,7 +48,7 @@ def test_each_loads_as_the_catalogue_says(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_augmentation_is_the_paper_s(name: str, tmp_path: Path) -> None:
+def test_augmentation_is_the_paper_s_unless_asked_for(name: str, tmp_path: Path) -> None:
     MAKERS[name](DATA_SETS[name].where(tmp_path))
     train, test = load(name, tmp_path, workers=0)
     kind = {"cifar10": "PadCropFlip(padding=4)"} | dict.fromkeys(
@@ -57,6 +57,9 @@ def test_augmentation_is_the_paper_s(name: str, tmp_path: Path) -> None:
     assert repr(train.augmentation) == kind.get(name, "None")
     assert test.augmentation is None
     assert load(name, tmp_path, augment=False)[0].augmentation is None
+    train, test = load(name, tmp_path, augment=True, workers=0)
+    assert repr(train.augmentation) == kind.get(name, repr(Affine()))
+    assert test.augmentation is None
 
 
 @pytest.mark.parametrize("name", MAKERS)

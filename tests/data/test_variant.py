@@ -90,8 +90,3 @@ def test_floats_are_as_asked_only_if_they_are_so_already() -> None:
 def test_options_out_of_range_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(ConfigError, match=next(iter(options))):
         load("digits", **options)  # pyright: ignore[reportArgumentType]
-
-
-def test_data_without_an_augmentation_cannot_be_augmented() -> None:
-    with pytest.raises(ConfigError, match="no augmentation for digits"):
-        load("digits", augment=True)

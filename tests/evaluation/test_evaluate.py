@@ -1,9 +1,10 @@
+import dataclasses
 import importlib
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import datadistill as dd
 from datadistill.core.initialization import networks_for
@@ -101,6 +102,27 @@ def test_training_on_all_data_learns_them(fixed: dd.DistilledData, digits: Digit
     module = network.module({n: w[0] for n, w in weights.items()})
     inputs, labels = digits[1].batch(slice(None), torch.device("cpu"), torch.float32)
     assert float((module(inputs).argmax(1) == labels).double().mean()) > 0.85
+
+
+def test_training_on_all_data_sees_their_augmentation(
+    fixed: dd.DistilledData, digits: Digits
+) -> None:
+    drawn: list[float] = []
+
+    def darken(inputs: Any, indices: Tensor, generator: torch.Generator) -> Tensor:
+        drawn.append(float(torch.rand((), generator=generator)))
+        return inputs[indices] // 2
+
+    augmented = dataclasses.replace(digits[0], augmentation=darken)
+    dark = dataclasses.replace(digits[0], inputs=cast("Tensor", digits[0].inputs) // 2)
+    network = fixed.network()
+    theta0 = fixed.initial_weights(network, networks_for(0, "held-out network", [0]))
+    seen, expected = (
+        train_on_all(network, theta0, data, fixed.objective, epochs=1, batch_size=256)
+        for data in (augmented, dark)
+    )
+    assert len(drawn) == len(set(drawn)) == len(augmented) // 256
+    assert all(torch.equal(seen[name], expected[name]) for name in expected)
 
 
 def test_large_inputs_are_tested_in_smaller_batches_with_the_same_result(

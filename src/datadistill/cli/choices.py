@@ -25,9 +25,11 @@ class DataChoice(Common):
     channels: Literal[1, 3] | None = None
     """1 for grey, 3 for colour images; the data set's own by default."""
 
-    def load(self, name: str) -> tuple[LabelledData, LabelledData]:
+    def load(self, name: str, augment: bool | None = None) -> tuple[LabelledData, LabelledData]:
         """Reads the training and the test split."""
-        return data.load(name, self.data_dir, size=self.size, channels=self.channels)
+        return data.load(
+            name, self.data_dir, size=self.size, channels=self.channels, augment=augment
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

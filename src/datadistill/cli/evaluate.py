@@ -114,7 +114,9 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
                 f"{distilled.objective.record}.",
                 "Leave --defence out, or name data that were distilled for poisoning.",
             )
-        train, test = choice.load(data_name(self.data, distilled.header.data))
+        # Baselines see what distillation saw.
+        augment = distilled.header.configuration.get("augment") if self.baselines else None
+        train, test = choice.load(data_name(self.data, distilled.header.data), augment)
         if poisonous and not (ordinary or self.curve or self.per_class):
             self._attack(distilled, train, test if self.split == "test" else train)
             return

@@ -14,7 +14,7 @@ import tyro
 from ..errors import ConfigError, DataDistillError
 from ..runs.processes import is_follower, world_size
 from ..version import __version__
-from .console import err
+from .console import err, out
 from .data import Data
 from .distill import Distill
 from .evaluate import Evaluate
@@ -40,14 +40,12 @@ Command = (
 )
 
 INTERRUPTED = 130
+UNREAD = 1  # as rich ends
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    if arguments in (["--version"], ["version"]):
-        print(f"datadistill {__version__}")  # noqa: T201
-        return 0
     if is_follower() and "--debug" not in arguments:  # process 0 speaks for all
         with (
             Path(os.devnull).open("w") as nowhere,
@@ -60,6 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
+        if arguments in (["--version"], ["version"]):
+            out.print(f"datadistill {__version__}")
+            return 0
         # Settings check themselves when they are made, so parsing may raise our errors too.
         command = _parse(arguments)
         if world_size() > 1 and not isinstance(command, Distill | Resume | Evaluate | Pretrain):
@@ -67,6 +68,9 @@ def _run(arguments: list[str]) -> int:
                 f"datadistill {arguments[0]} is done by one process.", "Start it without torchrun."
             )
         command.run()
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        return UNREAD if _unread() else _report(error)
     except KeyboardInterrupt as interrupt:
         err.print(f"Interrupted; {str(interrupt) or 'nothing was written.'}", markup=False)
         return INTERRUPTED
@@ -113,6 +117,16 @@ def _report(error: Exception) -> int:
         markup=False,
     )
     return 1
+
+
+def _unread() -> bool:
+    """Whether nobody reads our output any more, as of ``datadistill recipes | head -1``."""
+    try:
+        os.write(sys.stdout.fileno(), b"\n")
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left, too
+        return True
+    return False
 
 
 def _out_of_memory(error: Exception) -> bool:

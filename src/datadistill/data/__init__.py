@@ -5,7 +5,7 @@ from typing import Literal
 
 from ..errors import DataError, did_you_mean
 from .arrays import load_arrays
-from .augmentation import Augmentation, PadCropFlip, ResizedCropFlip
+from .augmentation import Affine, Augmentation, PadCropFlip, ResizedCropFlip
 from .catalogue import DATA_SETS, DataSet, catalogue
 from .decoding_pool import CACHE_BYTES
 from .folder import data_folder
@@ -46,7 +46,8 @@ def load(
             folders.
         channels: 1 for grey, 3 for colour; the data set's own by default, 3 for folders.
         augment: Whether training images are augmented where a batch is given a generator: by
-            default as in the paper (CIFAR-10, VOC, CUB-200), and not for data of your own.
+            default as in the paper (CIFAR-10, VOC, CUB-200), and not for digits, clothes and data
+            of your own.
         seed: Which images of a folder without a split are for the test.
         workers: Processes that decode image files; 0 decodes in this one. One per core by
             default. The images are the same whatever their number.
@@ -78,6 +79,7 @@ __all__ = [
     "CACHE_BYTES",
     "DATA_SETS",
     "IMAGENET",
+    "Affine",
     "Augmentation",
     "DataSet",
     "ImageFiles",

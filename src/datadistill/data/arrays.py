@@ -68,8 +68,8 @@ def load_arrays(path: Path, options: Options) -> tuple[LabelledData, LabelledDat
         for split, inputs in (("train", train_inputs), ("test", test_inputs))
     )
     images = train_inputs.dtype == np.uint8 and train_inputs.ndim == 4
-    known = PadCropFlip() if images and options.augment else None
-    return as_asked(train, test, options, known)
+    known = PadCropFlip() if images else None
+    return as_asked(train, test, options, known, by_default=False)
 
 
 def _bad(path: Path, what: str) -> DataError:

@@ -3,10 +3,12 @@
 All randomness comes from the generator that is passed, one numbered stream a batch.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from ..errors import DataError
@@ -59,6 +61,50 @@ class PadCropFlip:
             )
         places = torch.arange(-self.padding, length + self.padding).abs()
         return length - 1 - (length - 1 - places).abs()
+
+
+@dataclass(frozen=True)
+class Affine:
+    """Shifts, turns, resizes and slants each image a little, as handwriting does.
+
+    Every amount is drawn evenly from both sides of 0. What comes in from outside of an image is
+    its edge.
+
+    Attributes:
+        shift: Farthest along either axis, as a share of the image's side.
+        turn: Farthest in degrees.
+        resize: Most by which it grows, as a share of its size; as a factor, it shrinks as much.
+        slant: Farthest that a line of 1 pixel upwards goes sideways.
+    """
+
+    shift: float = 1 / 28
+    turn: float = 10.0
+    resize: float = 0.1
+    slant: float = 0.15
+
+    def __call__(
+        self, inputs: Tensor | ImageFiles, indices: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        """Returns one random view of each chosen input."""
+        images = select(inputs, indices)
+        # Each pixel of the view, at (x, y) from -1 to 1, shows the place A (x, y, 1) of the image.
+        grid = F.affine_grid(self._maps(images, generator), [*images.shape], align_corners=False)
+        pixels = images.float() if images.dtype == torch.uint8 else images
+        views = F.grid_sample(pixels, grid.to(pixels), padding_mode="border", align_corners=False)
+        return views.round_().to(torch.uint8) if images.dtype == torch.uint8 else views
+
+    def _maps(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        """Draws a matrix A (2×3) for each image."""
+        count, _, height, width = images.shape
+        right, down, turn, size, slant = torch.rand((5, count), generator=generator) * 2 - 1
+        angle = math.radians(self.turn) * turn
+        factor = (1 + self.resize) ** -size
+        cos, sin = factor * angle.cos(), factor * angle.sin()
+        rows = (
+            (cos, (self.slant * slant - sin) * height / width, 2 * self.shift * right),
+            (sin * width / height, cos, 2 * self.shift * down),
+        )
+        return torch.stack([torch.stack(row, -1) for row in rows], -2)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from .augmentation import Affine
 from .labelled import LabelledData
 from .normalization import Normalization
 from .options import Options
@@ -35,4 +36,10 @@ def load_digits(folder: Path, options: Options) -> tuple[LabelledData, LabelledD
         class_names=tuple("0123456789"),
         name="digits",
     )
-    return as_asked(everything.part(train, "train"), everything.part(test, "test"), options)
+    return as_asked(
+        everything.part(train, "train"),
+        everything.part(test, "test"),
+        options,
+        Affine(),
+        by_default=False,
+    )

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from .augmentation import Affine
 from .folder import find_file
 from .idx import read_idx
 from .labelled import LabelledData
@@ -43,4 +44,6 @@ def load_idx_pairs(
             raise damaged(labels_file, f"holds a label {int(labels.max())}: not {name}")
         return LabelledData(images[:, None], labels.long(), normalization, class_names, name, split)
 
-    return as_asked(split("train", "train"), split("t10k", "test"), options)
+    return as_asked(
+        split("train", "train"), split("t10k", "test"), options, Affine(), by_default=False
+    )

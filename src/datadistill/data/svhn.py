@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from .augmentation import Affine
 from .folder import find_file
 from .labelled import LabelledData
 from .mat import read_mat
@@ -55,4 +56,4 @@ def load_mat_pair(
             torch.from_numpy(images), labels, normalization, tuple("0123456789"), name, split
         )
 
-    return as_asked(split("train"), split("test"), options)
+    return as_asked(split("train"), split("test"), options, Affine(), by_default=False)

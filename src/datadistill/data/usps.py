@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from ..core.random import stream
+from .augmentation import Affine
 from .folder import find_file
 from .labelled import LabelledData
 from .normalization import Normalization
@@ -38,7 +39,7 @@ def load_usps(folder: Path, options: Options) -> tuple[LabelledData, LabelledDat
     train, test = _split(folder, "usps", "train"), _split(folder, "usps.t", "test")
     if options.size == SIZE:
         train, test = _with_margin(train), _with_margin(test)
-    return as_asked(train, test, options)
+    return as_asked(train, test, options, Affine(), by_default=False)
 
 
 def load_usps_mixed(folder: Path, options: Options) -> tuple[LabelledData, LabelledData]:
@@ -52,7 +53,8 @@ def load_usps_mixed(folder: Path, options: Options) -> tuple[LabelledData, Label
     everything = replace(parts[0], inputs=inputs, labels=labels, name="usps-mixed")
     order = torch.randperm(len(everything), generator=stream(0, "usps-mixed"))
     share = round(MIXED_SHARE * len(everything))
-    return everything.part(order[:share], "train"), everything.part(order[share:], "test")
+    train, test = everything.part(order[:share], "train"), everything.part(order[share:], "test")
+    return train, replace(test, augmentation=None)
 
 
 def _with_margin(data: LabelledData) -> LabelledData:

@@ -16,7 +16,11 @@ AT_ONCE = 1024
 
 
 def as_asked(
-    train: LabelledData, test: LabelledData, options: Options, known: Augmentation | None = None
+    train: LabelledData,
+    test: LabelledData,
+    options: Options,
+    known: Augmentation | None = None,
+    by_default: bool = True,
 ) -> tuple[LabelledData, LabelledData]:
     """Gives both splits of a data set the size, channels and augmentation that are asked for.
 
@@ -24,9 +28,10 @@ def as_asked(
         train: The training images, in memory.
         test: The test images.
         options: What is asked for.
-        known: The augmentation that the paper uses for these images.
+        known: The augmentation of these images.
+        by_default: Whether it is the paper's, and used unless it is declined.
     """
-    augmentation = options.augmentation(train.name, known)
+    augmentation = options.augmentation(train.name, known, by_default)
     return replace(_variant(train, options), augmentation=augmentation), _variant(test, options)
 
 

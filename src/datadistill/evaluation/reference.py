@@ -8,7 +8,7 @@ import torch
 from ..core.network import Network, Weights
 from ..core.objective import Objective
 from ..core.optimizer import adam, adam_init
-from ..core.random import minibatch
+from ..core.random import minibatch, stream
 from ..core.update import gradient
 from ..data import LabelledData
 from ..progress import Progress, ProgressCallback, silent
@@ -27,7 +27,7 @@ def train_on_all(
     seed: int = 0,
     progress: ProgressCallback = silent,
 ) -> Weights:
-    """Trains J networks on a whole data set with Adam; returns their weights."""
+    """Trains J networks with Adam on a whole data set, augmented if it is; returns weights."""
     settings: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "lr": lr, "seed": seed}
     *_, weights = learning_on_all(network, theta0, data, objective, **settings, progress=progress)
     return weights
@@ -53,7 +53,8 @@ def learning_on_all(
     for t in range(total):
         with torch.no_grad():
             indices = minibatch(seed, t, batch_size, len(data))
-            inputs, labels = data.batch(indices, network.device, network.dtype)
+            views = stream(seed, "training on all, views", t)
+            inputs, labels = data.batch(indices, network.device, network.dtype, views)
             direction = gradient(
                 lambda w, x=inputs, y=labels: architecture.losses(
                     w, x, y, objective.outer_loss
