@@ -29,6 +29,7 @@ NAMES = (
     "memory",
     "evaluation",
     "pretraining",
+    "adaptation",
     "imagenet",
     "processes",
     "communication",
