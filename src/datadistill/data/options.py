@@ -52,7 +52,7 @@ class Options:
         """Returns the augmentation of a data set's training images, if they are to have one."""
         if known is None and self.augment:
             raise ConfigError(
-                f"There is no augmentation for {name}: it is not images.",
+                f"There is no augmentation for {name}: its inputs are not images.",
                 "Leave augment out, or set it to False.",
             )
         wanted = by_default if self.augment is None else self.augment
