@@ -1,6 +1,7 @@
 """The command line as a user types it: real files, real exit codes."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -223,12 +224,13 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Batches of distilled data" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["distill --help", "--version", "recipes", "data"])
+@pytest.mark.parametrize("command", ["distill --help", "recipes --help", "--version", "data"])
 def test_a_reader_that_goes_away_is_no_error(command: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "datadistill", *command.split()],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        env={name: v for name, v in os.environ.items() if name != "PYTHONUNBUFFERED"},
     ) as process:
         assert process.stdout is not None
         process.stdout.close()  # long before Python has started

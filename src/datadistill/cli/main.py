@@ -58,17 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
-        if arguments in (["--version"], ["version"]):
-            out.print(f"datadistill {__version__}")
-            return 0
-        # Settings check themselves when they are made, so parsing may raise our errors too.
-        command = _parse(arguments)
-        if world_size() > 1 and not isinstance(command, Distill | Resume | Evaluate | Pretrain):
-            raise ConfigError(
-                f"datadistill {arguments[0]} is done by one process.", "Start it without torchrun."
-            )
-        command.run()
-        sys.stdout.flush()
+        _carry_out(arguments)
     except BrokenPipeError as error:
         return UNREAD if _unread() else _report(error)
     except KeyboardInterrupt as interrupt:
@@ -79,6 +69,22 @@ def _run(arguments: list[str]) -> int:
             traceback.print_exc()
         return _report(error)
     return 0
+
+
+def _carry_out(arguments: list[str]) -> None:
+    try:
+        if arguments in (["--version"], ["version"]):
+            out.print(f"datadistill {__version__}")
+            return
+        # Settings check themselves when they are made, so parsing may raise our errors too.
+        command = _parse(arguments)
+        if world_size() > 1 and not isinstance(command, Distill | Resume | Evaluate | Pretrain):
+            raise ConfigError(
+                f"datadistill {arguments[0]} is done by one process.", "Start it without torchrun."
+            )
+        command.run()
+    finally:
+        sys.stdout.flush()  # while it can be told that nobody reads it
 
 
 def _parse(arguments: list[str]) -> Command:

@@ -59,7 +59,8 @@ def baseline_table(
 
     Args:
         distilled: The distilled data to compare with; classification only.
-        train: The real training data, of which a tenth is held out to choose on.
+        train: The real training data, augmented as distillation saw them; a tenth is held out to
+            choose on.
         test: The real test data. They choose nothing unless ``select`` is ``test``.
         select: On what learning rates, epochs, norms and K are chosen.
         networks: Held-out networks for each figure; 200, or 1 for a fixed initialization.
@@ -78,7 +79,6 @@ def baseline_table(
     networks = _networks(distilled, networks)
     network = distilled.network(module, device)
     _check_data(distilled, network, train, test)
-    train = _augmented_alike(distilled, train)
     parts = Parts.read(results, _context(distilled, network, seed, train, test))
     entering = Entering.of(distilled, network, train, test, progress)
     images, _ = train.hold_out(HELD_OUT, seed=0)
@@ -237,10 +237,3 @@ def _check_data(
             "images cannot be as many of every class.",
             "Evaluate them without baselines.",
         )
-
-
-def _augmented_alike(distilled: DistilledData, train: LabelledData) -> LabelledData:
-    """The training data without augmentation, where distillation was without it."""
-    if distilled.header.configuration.get("augment") is False:
-        return dataclasses.replace(train, augmentation=None)
-    return train
