@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from datadistill.runs.checkpoint import Checkpoint, newest, write_checkpoint
-from datadistill.runs.fingerprint import fingerprint
-from datadistill.runs.folder import RunFolder
-from datadistill.runs.metrics import logging_to
-from datadistill.runs.named import Experiment
+from datadistill.runs.experiment import Experiment
 from datadistill.runs.recipes import read_recipe
+from datadistill.runs.store.checkpoint import Checkpoint, newest, write_checkpoint
+from datadistill.runs.store.fingerprint import fingerprint
+from datadistill.runs.store.folder import RunFolder
+from datadistill.runs.store.metrics import logging_to
 
 ROUNDS = 5
 LIMIT = 0.01

@@ -14,15 +14,15 @@ from typing import Any
 
 import torch
 
-from datadistill.runs.launch import launched
-from datadistill.runs.link import Link
+from datadistill.runs.team.launch import launched
+from datadistill.runs.team.link import Link
 
 MOST_REPEATS, LEAST_REPEATS = 40, 4
 WISHES = 2
 NETWORKS = 8
 WORKER = """
 import torch
-from datadistill.runs.processes import together
+from datadistill.runs.team.processes import together
 torch.set_num_threads(1)
 with together() as team:
     for numbers, repeats in {sums}:

@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 from datadistill.core.device import DtypeName
 from datadistill.core.team import ALONE
-from datadistill.runs.checkpoint import Checkpoint, to_bytes
 from datadistill.runs.config import RunConfig
 from datadistill.runs.distillation import Distillation
-from datadistill.runs.fingerprint import fingerprint
-from datadistill.runs.named import Experiment
-from datadistill.runs.processes import together
+from datadistill.runs.experiment import Experiment
 from datadistill.runs.state import RunState
+from datadistill.runs.store.checkpoint import Checkpoint, to_bytes
+from datadistill.runs.store.fingerprint import fingerprint
+from datadistill.runs.team.processes import together
 
 ROUNDS = 8
 TARGET = 1.7

@@ -24,9 +24,9 @@ from benchmarks.timing import THREADS, Operations, alternately, matmul_peak
 from datadistill.core.random import stream
 from datadistill.runs.config import RunConfig
 from datadistill.runs.distillation import Distillation
-from datadistill.runs.division import Division, divisions
-from datadistill.runs.division import best as fastest
-from datadistill.runs.named import Experiment
+from datadistill.runs.experiment import Experiment
+from datadistill.runs.planning.division import Division, divisions
+from datadistill.runs.planning.division import best as fastest
 
 
 class Case(NamedTuple):

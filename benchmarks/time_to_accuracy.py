@@ -28,8 +28,8 @@ from datadistill.core.random import stream
 from datadistill.evaluation import evaluate
 from datadistill.runs.config import RunConfig
 from datadistill.runs.distillation import Distillation
-from datadistill.runs.division import divided
-from datadistill.runs.named import Experiment
+from datadistill.runs.experiment import Experiment
+from datadistill.runs.planning.division import divided
 from datadistill.runs.recipes import Preset, read_recipe
 
 NAME = "time_to_accuracy"

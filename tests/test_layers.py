@@ -11,12 +11,14 @@ ROOT = Path(datadistill.__file__).parent
 LAYERS = [
     {"errors", "progress", "version"},
     {"kernels"},
-    {"core", "files"},
+    {"files"},
+    {"core", "lock"},
     {"models", "data"},
     {"pools"},
     {"artefact"},
     {"baselines", "evaluation", "theory"},
     {"runs"},
+    {"tables"},
     {"report"},
     {"cli"},
 ]

@@ -11,7 +11,7 @@ import safetensors.torch
 import torch
 
 import datadistill as dd
-from datadistill.runs.checkpoint import newest
+from datadistill.runs.store.checkpoint import newest
 from tests.cli.helpers import run
 
 QUICK = ["--iterations", "2", "--batch-size", "32", "--model", "linear"]

@@ -7,8 +7,8 @@ from rich.console import Console
 
 from datadistill.baselines.paper import Figure
 from datadistill.cli.table import print_baselines
-from datadistill.runs.baseline_table import BaselineTable, Row
-from datadistill.runs.bench import Select
+from datadistill.tables.baseline_table import BaselineTable, Row
+from datadistill.tables.context import Select
 
 ROWS = (
     Row("untrained", ((0.1, 0.12),)),

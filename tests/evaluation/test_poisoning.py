@@ -27,7 +27,7 @@ from datadistill.evaluation import train_on_all
 from datadistill.evaluation.defence import Defence, Honest, defend, defended
 from datadistill.evaluation.poisoning import Attacked, Victims, attack
 from datadistill.evaluation.search import LEARNING_RATES
-from datadistill.runs.poisoning_table import PoisoningCounts, poisoning_table
+from datadistill.tables.poisoning_table import PoisoningCounts, poisoning_table
 
 POISON = dd.Poisoning(attacked=3, target=8)
 CPU = torch.device("cpu")

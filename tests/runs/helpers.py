@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 import datadistill as dd
-from datadistill.runs.folder import RunFolder
+from datadistill.runs.store.folder import RunFolder
 
 RESULTS = ("distilled.safetensors", "best.safetensors", "last.safetensors", "results.json")
 

@@ -14,7 +14,7 @@ from datadistill.cli.main import _parse  # pyright: ignore[reportPrivateUsage]
 from datadistill.errors import ConfigError
 from datadistill.runs.config import NAMES, PAPER, RunConfig, config_from
 from datadistill.runs.recipes import read_recipe, recipe_names
-from datadistill.runs.yaml_files import parse_yaml, read_config, write_yaml
+from datadistill.runs.store.yaml_files import parse_yaml, read_config, write_yaml
 from tests.runs.helpers import DATA, contents, finish, start
 
 OTHER: dict[str, Any] = {

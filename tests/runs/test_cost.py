@@ -13,12 +13,12 @@ import datadistill as dd
 from datadistill.cli.main import main
 from datadistill.errors import ConfigError
 from datadistill.runs.config import config_from
-from datadistill.runs.cost import Cost, measure_cost, parse_time, time_text
 from datadistill.runs.distillation import Distillation
-from datadistill.runs.folder import RunFolder
-from datadistill.runs.metrics import read_metrics
+from datadistill.runs.planning.cost import Cost, measure_cost, parse_time, time_text
 from datadistill.runs.run import Run
-from datadistill.runs.yaml_files import read_config
+from datadistill.runs.store.folder import RunFolder
+from datadistill.runs.store.metrics import read_metrics
+from datadistill.runs.store.yaml_files import read_config
 from tests.runs.helpers import DATA, SETTINGS, TEST
 
 COST_LINE = (

@@ -13,7 +13,8 @@ from datadistill.core.distilled import Step
 from datadistill.core.network import Weights
 from datadistill.runs import RunConfig
 from datadistill.runs.distillation import Distillation
-from datadistill.runs.division import (
+from datadistill.runs.experiment import Experiment
+from datadistill.runs.planning.division import (
     Division,
     best,
     compiled_rightly,
@@ -21,7 +22,6 @@ from datadistill.runs.division import (
     divisions,
     may_be_compiled,
 )
-from datadistill.runs.named import Experiment
 
 THREADS = Division(1, 2, 0.4)
 THREAD = Division(1, 1, 0.5)
@@ -122,7 +122,7 @@ class Net(nn.Sequential):
 def test_a_long_run_of_an_unknown_network_is_compiled_where_that_is_faster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("datadistill.runs.division.COMPILED_RUN_SECONDS", 0)
+    monkeypatch.setattr("datadistill.runs.planning.division.COMPILED_RUN_SECONDS", 0)
     (tmp_path / "net.py").write_text(OWN)
     run = tmp_path / "run"
     flags = ["--model", f"{tmp_path / 'net.py'}:Net", "--initialization", "fixed", "--steps", "10"]

@@ -18,10 +18,10 @@ import torch
 import datadistill as dd
 from datadistill import files
 from datadistill.errors import FileError, NonFiniteError, RunError
-from datadistill.runs import checkpoint, metrics
-from datadistill.runs.checkpoint import newest, read_checkpoint
-from datadistill.runs.folder import RunFolder
-from datadistill.runs.lock import locked
+from datadistill.lock import locked
+from datadistill.runs.store import checkpoint, metrics
+from datadistill.runs.store.checkpoint import newest, read_checkpoint
+from datadistill.runs.store.folder import RunFolder
 from tests.runs.helpers import arguments_with, contents, finish, go, start, stop_after
 
 

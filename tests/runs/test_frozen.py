@@ -14,12 +14,12 @@ from datadistill.baselines import random_real
 from datadistill.errors import ArtefactError, ConfigError, ModelError
 from datadistill.evaluation import curve
 from datadistill.evaluation.search import Choice, scheduled
-from datadistill.runs.baseline_table import Row, baseline_table
-from datadistill.runs.bench import Counts
 from datadistill.runs.config import RunConfig, config_from
 from datadistill.runs.distillation import Distillation
-from datadistill.runs.initializations import weights_file
+from datadistill.runs.initialization import weights_file
 from datadistill.runs.recipes import read_recipe, recipe_names
+from datadistill.tables.baseline_table import Row, baseline_table
+from datadistill.tables.context import Counts
 from tests.pools.helpers import DATA, TEST, module
 from tests.runs.helpers import contents, stop_after
 

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 import datadistill as dd
 from datadistill.artefact.container import read_container, write_container
 from datadistill.errors import ArtefactError, ConfigError, DataDistillError, RunError
-from datadistill.runs.checkpoint import newest, read_checkpoint
 from datadistill.runs.config import differences
-from datadistill.runs.folder import RunFolder
-from datadistill.runs.metrics import logging_to, read_metrics
-from datadistill.runs.named import config_of_run
-from datadistill.runs.yaml_files import parse_yaml, read_config, read_yaml
+from datadistill.runs.experiment import config_of_run
+from datadistill.runs.store.checkpoint import newest, read_checkpoint
+from datadistill.runs.store.folder import RunFolder
+from datadistill.runs.store.metrics import logging_to, read_metrics
+from datadistill.runs.store.yaml_files import parse_yaml, read_config, read_yaml
 from tests.runs.helpers import contents, go, stop_after
 
 often = settings(

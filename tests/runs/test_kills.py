@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from datadistill.runs.folder import RunFolder
+from datadistill.runs.store.folder import RunFolder
 from tests.runs.helpers import arguments_with, contents, finish, start
 
 STAGES = ("write", "sync", "rename", "sync_folder", "remove")

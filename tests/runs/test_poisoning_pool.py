@@ -14,7 +14,7 @@ from datadistill.data import LabelledData
 from datadistill.evaluation.poisoning import attack, victims_of
 from datadistill.models.description import weights_hash
 from datadistill.progress import Progress, ProgressCallback, silent
-from datadistill.runs.poisoning_table import PoisoningCounts, poisoning_table
+from datadistill.tables.poisoning_table import PoisoningCounts, poisoning_table
 
 COUNTS = PoisoningCounts(sets=2, drawn=3, kept=2, choosing=2, examples=64)
 

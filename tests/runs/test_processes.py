@@ -17,14 +17,14 @@ import datadistill as dd
 from datadistill.cli.main import main
 from datadistill.core.team import ALONE
 from datadistill.errors import ConfigError
-from datadistill.runs.checkpoint import Checkpoint, newest, to_bytes
 from datadistill.runs.config import RunConfig
-from datadistill.runs.fingerprint import fingerprint
-from datadistill.runs.folder import RunFolder
-from datadistill.runs.metrics import read_metrics
-from datadistill.runs.named import Experiment
-from datadistill.runs.processes import together
+from datadistill.runs.experiment import Experiment
 from datadistill.runs.run import Run
+from datadistill.runs.store.checkpoint import Checkpoint, newest, to_bytes
+from datadistill.runs.store.fingerprint import fingerprint
+from datadistill.runs.store.folder import RunFolder
+from datadistill.runs.store.metrics import read_metrics
+from datadistill.runs.team.processes import together
 from tests.helpers import relative_error
 from tests.runs.helpers import DATA, arguments_with, finish, start
 

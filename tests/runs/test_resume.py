@@ -9,12 +9,12 @@ import torch
 
 import datadistill as dd
 from datadistill.errors import RunError
-from datadistill.runs.checkpoint import checkpoints_in
 from datadistill.runs.distillation import Distillation
-from datadistill.runs.folder import RunFolder
-from datadistill.runs.metrics import read_metrics
 from datadistill.runs.run import Run
-from datadistill.runs.yaml_files import read_config, write_yaml
+from datadistill.runs.store.checkpoint import checkpoints_in
+from datadistill.runs.store.folder import RunFolder
+from datadistill.runs.store.metrics import read_metrics
+from datadistill.runs.store.yaml_files import read_config, write_yaml
 from tests.runs.helpers import DATA, IMAGES, LABELS, SETTINGS, TEST, contents, go, stop_after
 
 

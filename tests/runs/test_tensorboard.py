@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from datadistill.errors import ConfigError
-from datadistill.runs.metrics import read_metrics
+from datadistill.runs.store.metrics import read_metrics
 from tests.runs.helpers import go, stop_after
 
 

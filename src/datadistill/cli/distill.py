@@ -11,14 +11,14 @@ from ..data import DATA_SETS
 from ..errors import ConfigError, FileError
 from ..runs import RunConfig
 from ..runs.config import PAPER, config_from
-from ..runs.cost import Cost, measure_cost, parse_time, time_text
-from ..runs.division import divided
-from ..runs.folder import RunFolder, free_folder
-from ..runs.follow import followed
-from ..runs.initializations import weights_file
-from ..runs.named import Experiment, check_no_code
-from ..runs.processes import Processes, together
+from ..runs.experiment import Experiment, check_no_code
+from ..runs.initialization import weights_file
+from ..runs.planning.cost import Cost, measure_cost, parse_time, time_text
+from ..runs.planning.division import divided
 from ..runs.recipes import Preset, read_recipe
+from ..runs.store.folder import RunFolder, free_folder
+from ..runs.team.follow import followed
+from ..runs.team.processes import Processes, together
 from .console import Common, Switch
 from .outcome import carry_out
 

@@ -24,9 +24,9 @@ from ..evaluation import (
 from ..evaluation.poisoning import victims_of
 from ..pools import Pool
 from ..progress import ProgressCallback
-from ..runs.adaptation import check_source
-from ..runs.baseline_table import baseline_table
-from ..runs.processes import Processes, together, world_size
+from ..runs.team.processes import Processes, together, world_size
+from ..tables.adaptation import check_source
+from ..tables.baseline_table import baseline_table
 from .artefacts import artefact_at, data_name, image_shape, is_architecture_of, results_of
 from .choices import MEGABYTE, DataChoice, ModelChoice, PoolChoice
 from .console import Common, Switch, going_on, out

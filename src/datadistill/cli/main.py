@@ -12,7 +12,7 @@ import torch
 import tyro
 
 from ..errors import ConfigError, DataDistillError
-from ..runs.processes import is_follower, world_size
+from ..runs.team.processes import is_follower, world_size
 from ..version import __version__
 from .console import err, out
 from .data import Data

@@ -2,9 +2,9 @@
 
 from ..report import draw
 from ..report.samples import can_be_drawn
-from ..runs.folder import RunFolder
-from ..runs.named import Experiment
+from ..runs.experiment import Experiment
 from ..runs.run import Run
+from ..runs.store.folder import RunFolder
 from .console import Common, out
 
 

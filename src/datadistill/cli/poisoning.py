@@ -14,8 +14,8 @@ from ..evaluation.defence import Defended, defend
 from ..evaluation.poisoning import Attack, Attacked, Victims, attack
 from ..evaluation.result import ClassScore
 from ..files import write_atomically
-from ..runs.parts import read_results
-from ..runs.poisoning_table import PoisoningCounts, PoisoningRow, poisoning_table
+from ..tables.poisoning_table import PoisoningCounts, PoisoningRow, poisoning_table
+from ..tables.result_cache import read_results
 from .console import out, print_table
 
 SECTION = "poisoning"

@@ -12,7 +12,7 @@ from ..data import DATA_SETS
 from ..errors import ConfigError
 from ..pools import PARTS, Pool
 from ..runs.pool_job import FOLLOW, PoolChoices, PoolJob, take_part
-from ..runs.processes import Processes, together
+from ..runs.team.processes import Processes, together
 from .choices import MEGABYTE, DataChoice
 from .console import out
 

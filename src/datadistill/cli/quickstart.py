@@ -6,11 +6,11 @@ from pathlib import Path
 from rich.table import Table
 
 from ..report import draw
-from ..runs import Comparison, compare
-from ..runs.folder import RunFolder
-from ..runs.named import Experiment
+from ..runs.experiment import Experiment
 from ..runs.recipes import read_recipe
 from ..runs.run import Run
+from ..runs.store.folder import RunFolder
+from ..tables.comparison import Comparison, compare
 from .console import Common, out
 
 RECIPE = "digits-fixed"

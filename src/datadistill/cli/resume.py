@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import tyro
 
 from ..runs import RunConfig
-from ..runs.folder import RunFolder
-from ..runs.follow import followed
-from ..runs.named import Experiment, check_no_code, config_of_run
-from ..runs.processes import together
+from ..runs.experiment import Experiment, check_no_code, config_of_run
+from ..runs.store.folder import RunFolder
+from ..runs.team.follow import followed
+from ..runs.team.processes import together
 from .console import Common
 from .outcome import carry_out
 

@@ -4,7 +4,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ..runs.baseline_table import BaselineTable, Row
+from ..tables.baseline_table import BaselineTable, Row
 from .console import out
 
 LAST_OF_GROUP = ("distilled", "average real", "K-NN k-means", "few-shot adversarial")

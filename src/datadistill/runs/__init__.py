@@ -1,9 +1,8 @@
-"""Whole distillations: their configuration, their folders, and what they are worth."""
+"""One experiment: its configuration, its run folder, the processes that make it."""
 
-from .comparison import Comparison, compare
 from .config import RunConfig
 from .distill import distill
-from .named import resume
+from .experiment import resume
 from .pretrain import pretrain
 
-__all__ = ["Comparison", "RunConfig", "compare", "distill", "pretrain", "resume"]
+__all__ = ["RunConfig", "distill", "pretrain", "resume"]

@@ -21,8 +21,8 @@ from ..pools import PoolInit
 from ..progress import ProgressCallback, silent
 from .config import RunConfig, config_from
 from .distillation import Distillation
-from .folder import RunFolder
 from .run import Run, choose, run_in_memory, with_test
+from .store.folder import RunFolder
 
 
 def distill(

@@ -26,11 +26,11 @@ from ..errors import NonFiniteError
 from ..evaluation import Evaluation, curve, evaluate
 from ..pools import PoolInit, at_most, check_enough
 from .config import MACHINE, RunConfig
-from .initializations import Beginning
-from .metrics import HeldOut, LearningRates, Row
-from .processes import Processes
+from .initialization import Beginning
 from .start import start_images
 from .state import Measured, RunState
+from .store.metrics import HeldOut, LearningRates, Row
+from .team.processes import Processes
 
 REJECTIONS_ALLOWED = 5
 VALIDATION_NETWORKS = 8

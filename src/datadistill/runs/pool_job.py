@@ -15,10 +15,10 @@ from ..errors import ConfigError
 from ..evaluation import DEFAULT_BYTES
 from ..pools import Part, Pool
 from ..progress import ProgressCallback, silent
-from . import follow
 from .pool_settings import PoolSettings, Preset
 from .pretrain import Pretraining, Tell
-from .processes import Processes
+from .team import follow
+from .team.processes import Processes
 
 FOLLOW = """
 import signal

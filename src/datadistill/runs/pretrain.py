@@ -18,17 +18,17 @@ from ..data import LabelledData, as_data
 from ..data.fingerprint import data_hash
 from ..errors import ConfigError, TeamError
 from ..evaluation import DEFAULT_BYTES
+from ..lock import locked
 from ..models.description import describe, weights_hash
 from ..pools import PARTS, Part, Pool
 from ..pools.chunks import contents_of, write_chunk
 from ..pools.index import DataRecord, Index, Origin
 from ..progress import Progress, ProgressCallback, silent
-from .cost import time_text
-from .lock import locked
+from .planning.cost import time_text
 from .pool_folder import PoolFolder, Share, missing
 from .pool_settings import PoolSettings, Preset
 from .pool_training import OBJECTIVE, PoolTrainer
-from .processes import Processes
+from .team.processes import Processes
 
 CHUNK_NETWORKS = 16
 CHUNK_BYTES = 2**28

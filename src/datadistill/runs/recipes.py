@@ -6,7 +6,7 @@ from typing import Literal
 
 from ..errors import ConfigError, did_you_mean
 from .config import PAPER, RunConfig, config_from
-from .yaml_files import read_yaml
+from .store.yaml_files import read_yaml
 
 Preset = Literal["fast", "paper"]
 FOLDER = Path(__file__).parents[1] / "recipes"

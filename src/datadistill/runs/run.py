@@ -12,9 +12,14 @@ from ..artefact import DistilledData, load
 from ..data import LabelledData
 from ..errors import DataDistillError, FileError, RunError, TeamError
 from ..evaluation import evaluate
+from ..lock import locked
 from ..pools import PoolInit
 from ..progress import Progress, ProgressCallback, silent
-from .checkpoint import (
+from .config import differences
+from .distillation import Distillation
+from .planning.cost import time_text
+from .state import RunState
+from .store.checkpoint import (
     Checkpoint,
     check_like,
     newest,
@@ -23,17 +28,12 @@ from .checkpoint import (
     to_bytes,
     write_checkpoint,
 )
-from .config import differences
-from .cost import time_text
-from .distillation import Distillation
-from .fingerprint import check_fingerprint, fingerprint, rounding
-from .folder import RunFolder
-from .lock import locked
-from .metrics import MetricsLog, Row, logging_to
-from .processes import Processes, Wishes
-from .state import RunState
-from .stop import Stop, stoppable
-from .tensorboard import board
+from .store.fingerprint import check_fingerprint, fingerprint, rounding
+from .store.folder import RunFolder
+from .store.metrics import MetricsLog, Row, logging_to
+from .store.tensorboard import board
+from .team.processes import Processes, Wishes
+from .team.stop import Stop, stoppable
 
 Tell = Callable[[str], None]
 

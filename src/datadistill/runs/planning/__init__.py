@@ -1,0 +1,1 @@
+"""What a run will cost, and how it is divided among threads and processes."""

@@ -1,0 +1,139 @@
+"""What a run will cost, measured on this machine before it starts."""
+
+import math
+import re
+import sys
+import time
+from dataclasses import dataclass, replace
+
+import torch
+
+from ...core.team import Team
+from ...data import LabelledData
+from ...errors import ConfigError
+from ...evaluation import evaluate
+from ...evaluation.evaluate import HELD_OUT_NETWORKS
+from ...pools import at_most
+from ..config import VALIDATIONS
+from ..distillation import Distillation
+
+TRIALS = 3
+TRIAL_SECONDS = 3.0
+TEST_EXAMPLES = 1000
+TEST_FEW = 20
+MARGIN = 0.95
+"""Share of a time budget that is planned for; machines are never quite as fast as measured."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds and bytes.
+
+    Attributes:
+        outer_step: Seconds of one outer step.
+        validation: Seconds of one measurement on held-out training data.
+        test: Seconds of the test at the end.
+        memory: Bytes of the process at its peak, or of the GPU's.
+    """
+
+    outer_step: float
+    validation: float
+    test: float
+    memory: int
+
+    def total(self, iterations: int, validate_every: int) -> float:
+        """Seconds of a run."""
+        measurements = iterations / validate_every + 1
+        return iterations * self.outer_step + measurements * self.validation + self.test
+
+    def iterations_within(self, seconds: float) -> int:
+        """How many outer steps fit into a time, beside the measurements and the test."""
+        left = MARGIN * seconds - (VALIDATIONS + 1) * self.validation - self.test
+        return max(0, int(left / self.outer_step))
+
+
+def measure_cost(distillation: Distillation, test: LabelledData | None) -> Cost:
+    """Makes a few outer steps and a small test, of which nothing is kept."""
+    # As one of several processes it does its own share, without the others.
+    processes = distillation.team.size
+    distiller = replace(distillation.distiller, team=Team(0, processes))
+    state = distillation.like()
+    times: list[float] = []
+    # The first outer step prepares much that later ones find ready: it does not count.
+    while len(times) <= TRIALS and sum(times[1:]) < TRIAL_SECONDS:
+        begin = time.perf_counter()
+        distiller.step(state, distillation.batch(len(times)))
+        times.append(time.perf_counter() - begin)
+    train, example = _time_of_networks(distillation)
+    fixed = distiller.initialization.fixed
+    most = 1 if fixed else at_most(distiller.initialization, HELD_OUT_NETWORKS)
+    tested = distillation.config.test_networks or most
+
+    def testing(networks: int, data: LabelledData | None) -> float:
+        share = math.ceil(networks / processes)
+        return 0.0 if data is None else share * (train + example * len(data))
+
+    return Cost(
+        outer_step=min(times[1:]),
+        validation=testing(distillation.validation_networks, distillation.held_out),
+        test=testing(tested, test),
+        memory=peak_memory(distiller.network.device),
+    )
+
+
+def _time_of_networks(distillation: Distillation) -> tuple[float, float]:
+    """Seconds to train one network on the distilled data, and to test it on one example."""
+    distiller, data = distillation.distiller, distillation.data
+    distilled = distillation.distilled(distillation.like().distilled, 0)
+    networks = distillation.validation_networks
+
+    def seconds(examples: int) -> float:
+        few = data.part(torch.arange(examples), "train")
+        begin = time.perf_counter()
+        evaluate(distilled, few, networks=networks, device=str(distiller.network.device))
+        return (time.perf_counter() - begin) / networks
+
+    training = seconds(1)
+    for many in (min(TEST_FEW, len(data)), min(TEST_EXAMPLES, len(data))):
+        testing = max(0.0, seconds(many) - training)
+        if testing > TRIAL_SECONDS * many / TEST_EXAMPLES:  # large images: a few tell enough
+            break
+    return training, testing / many
+
+
+def peak_memory(device: torch.device) -> int:
+    """The most bytes that this process, or its GPU memory, has taken so far."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def parse_time(text: str) -> float:
+    """Seconds of a time such as ``90s``, ``30m``, ``1h30m`` or ``2d``."""
+    units = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+    if not re.fullmatch(r"(\d+(\.\d+)?[dhms])+", text):
+        raise ConfigError(f"{text!r} is no time.", "Write it like 30m, 90s or 1h30m.")
+    seconds = sum(float(n) * units[u] for n, u in re.findall(r"(\d+(?:\.\d+)?)([dhms])", text))
+    if not seconds:
+        raise ConfigError(f"{text!r} is no time at all.", "Give a longer one, e.g. 30m.")
+    return seconds
+
+
+def time_text(seconds: float) -> str:
+    """A time as a person says it: ``45 s``, ``12 min``, ``3 h 20 min``, ``2 d 4 h``."""
+    if seconds < 1:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 90:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min"
+    return f"{hours // 24} d {hours % 24} h"

@@ -1,0 +1,140 @@
+"""How an outer step is divided among threads and processes: by a short measurement."""
+
+import math
+import time
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ...core.distiller import Distiller, DistillerState
+from ...core.team import Team
+from ..config import RunConfig
+from ..distillation import Distillation
+from ..experiment import Experiment
+from ..team.processes import world_size
+from .cost import time_text
+
+WORTH_IT = 0.85
+"""Share of the time of threads that processes may take, to be worth their memory."""
+START_SECONDS = 20.0
+"""What processes must save in a run: to start them takes a part of it."""
+LONG_SECONDS = 10.0
+"""An outer step that takes longer is not measured in other ways too."""
+COMPILED_FASTER = 1.25
+"""How many times faster compiled updates must be, to be worth their compilation."""
+ROUNDING = 1e-2
+"""How far the gradient of compiled updates may be from that of others, for its length."""
+COMPILED_RUN_SECONDS = 1200.0
+"""A shorter run is not compiled: to find out that nothing is gained takes a minute."""
+
+
+@dataclass(frozen=True)
+class Division:
+    """A way to divide the work, and what an outer step takes in that way.
+
+    Attributes:
+        processes: How many processes share the networks.
+        threads: Processor threads of each.
+        seconds: Of an outer step; for several processes, of one's share.
+        compiled: Whether updates are compiled.
+    """
+
+    processes: int
+    threads: int
+    seconds: float
+    compiled: bool = False
+
+    def __str__(self) -> str:
+        threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
+        who = f"{self.processes} processes of {threads}" if self.processes > 1 else threads
+        who += ", compiled" if self.compiled else ""
+        return f"{who}: {time_text(self.seconds)} an outer step"
+
+
+def divisions(distillation: Distillation) -> list[Division]:
+    """The ways that there are on this machine, measured; first the one that needs no measurement.
+
+    All threads in one process; one thread, which other programs disturb less; and one process for
+    each thread, which do not wait for each other's Python.
+    """
+    threads, networks = torch.get_num_threads(), distillation.distiller.networks
+    if distillation.distiller.network.device.type != "cpu" or threads == 1:
+        return [Division(1, threads, 0.0)]
+    found = [Division(1, threads, _seconds(distillation, 1, threads))]
+    if found[0].seconds < LONG_SECONDS:
+        found.append(Division(1, 1, _seconds(distillation, 1, 1)))
+    if networks > 1 and found[0].seconds < LONG_SECONDS:
+        processes = min(threads, networks)
+        found.append(Division(processes, 1, _seconds(distillation, processes, 1)))
+    torch.set_num_threads(threads)
+    return found
+
+
+def best(found: list[Division], iterations: int) -> Division:
+    """The way that takes least time over a run of so many outer steps."""
+    alone = min((d for d in found if d.processes == 1), key=lambda d: d.seconds)
+    for several in (d for d in found if d.processes > 1):
+        saved = (alone.seconds - several.seconds) * iterations
+        if several.seconds < WORTH_IT * alone.seconds and saved > START_SECONDS:
+            return several
+    return alone
+
+
+def divided(config: RunConfig) -> tuple[RunConfig, list[Division]]:
+    """The configuration with its processes, threads and compilation, and what was measured for it.
+
+    What the user has said stays, and is not measured; nor where torchrun has chosen.
+    """
+    if config.processes or config.threads or world_size() > 1:
+        return config, []
+    distillation = Experiment.named_by(config).distillation
+    found = divisions(distillation)
+    chosen = best(found, distillation.config.iterations)
+    if config.compiled is None and may_be_compiled(distillation, chosen):
+        seconds = _seconds(distillation, chosen.processes, chosen.threads, compiled=True)
+        compiled = replace(chosen, seconds=seconds, compiled=True)
+        if seconds < math.inf:
+            found.append(compiled)
+        chosen = compiled if COMPILED_FASTER * seconds <= chosen.seconds else chosen
+        config = replace(config, compiled=chosen.compiled)
+    return replace(config, processes=chosen.processes, threads=chosen.threads), found
+
+
+def may_be_compiled(distillation: Distillation, chosen: Division) -> bool:
+    """Whether a run is so long that it is worth trying to compile its updates."""
+    whole = distillation.config.iterations * chosen.seconds
+    return distillation.distiller.compilable and whole >= COMPILED_RUN_SECONDS
+
+
+def _seconds(
+    distillation: Distillation, processes: int, threads: int, *, compiled: bool = False
+) -> float:
+    """The time of an outer step by process 0, without the others; ∞ if compiling gains nothing."""
+    torch.set_num_threads(threads)
+    team = Team(0, processes)
+    distiller = replace(distillation.distiller, team=team, compiled=compiled)
+    state, times = distillation.like(), list[float]()
+    for trial in range(3):  # the first prepares much that later ones find ready
+        batch = distillation.batch(trial)
+        begin = time.perf_counter()
+        distiller.gradient(state, batch)
+        times.append(time.perf_counter() - begin)
+        if times[-1] > LONG_SECONDS and (trial or not compiled):
+            break
+    if compiled and not compiled_rightly(distiller, state, distillation.batch(0)):
+        return math.inf
+    return min(times[1:] or times)
+
+
+def compiled_rightly(
+    compiled: Distiller, state: DistillerState, batch: tuple[Tensor, Tensor]
+) -> bool:
+    """Whether updates could be compiled, and give the gradient that they give without."""
+    if compiled.functions.failed:
+        return False
+    found, expected = (
+        torch.cat([one.flatten() for one in distiller.gradient(state, batch)[1].values()])
+        for distiller in (compiled, replace(compiled, compiled=False))
+    )
+    return float((found - expected).norm()) <= ROUNDING * float(expected.norm())

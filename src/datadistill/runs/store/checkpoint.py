@@ -1,0 +1,235 @@
+"""Checkpoints: the state of a run after some outer step, in one file each."""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from torch import Tensor
+
+from ... import files
+from ...artefact import Claim
+from ...artefact.container import SCHEMA_VERSION, decode, encode, read_container
+from ...core.distilled import Steps
+from ...core.distiller import DistillerState
+from ...core.optimizer import AdamState
+from ...errors import ArtefactError, ConfigError, NonFiniteError, RunError
+from ..config import RunConfig, config_from
+from ..state import Measured, RunState
+
+KEPT = 2
+"""How many checkpoints are kept."""
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Reached(_Record):
+    outer_step: Count
+    claim: Claim
+
+
+class _Header(_Record):
+    schema_version: int
+    outer_step: Count
+    rejected: Count
+    rejected_in_a_row: Count
+    adam_count: Count
+    best: _Reached | None
+    last: _Reached | None
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    configuration: dict[str, Any]
+    fingerprint: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A run's state, with what is needed to know that it is the same run.
+
+    Attributes:
+        state: The state.
+        config: The configuration it was reached with.
+        fingerprint: Hashes of the data and the network, and the versions in use.
+    """
+
+    state: RunState
+    config: RunConfig
+    fingerprint: dict[str, str]
+
+
+def path_of(folder: Path, outer_step: int) -> Path:
+    """The file of the checkpoint after an outer step."""
+    return folder / f"step-{outer_step:08d}.safetensors"
+
+
+def checkpoints_in(folder: Path) -> list[Path]:
+    """All checkpoint files, newest first; by outer step, since clocks may jump."""
+    found = [p for p in folder.glob("step-*.safetensors") if p.stem[5:].isdecimal()]
+    return sorted(found, key=lambda path: int(path.stem[5:]), reverse=True)
+
+
+def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
+    """Writes a checkpoint, whole or not at all, then removes all but the newest two."""
+    path = path_of(folder, checkpoint.state.outer_step)
+    files.write_atomically(path, to_bytes(checkpoint), make_folder=False)
+    prune(folder, checkpoint.state.outer_step)
+    return path
+
+
+def to_bytes(checkpoint: Checkpoint) -> bytes:
+    """The content of a checkpoint's file."""
+    state = checkpoint.state
+    tensors = _tensors(state)
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise NonFiniteError(
+                f"{name} is not finite after outer step {state.outer_step}; it was not written.",
+                "Lower outer_lr or learning_rate, and start from the last checkpoint.",
+            )
+    header = _Header(
+        schema_version=SCHEMA_VERSION,
+        outer_step=state.outer_step,
+        rejected=state.distiller.rejected,
+        rejected_in_a_row=state.distiller.rejected_in_a_row,
+        adam_count=state.distiller.adam.count,
+        best=_reached(state.best),
+        last=_reached(state.last),
+        seconds=state.seconds,
+        configuration=checkpoint.config.mapping(),
+        fingerprint=checkpoint.fingerprint,
+    )
+    # Tensors of one memory, such as moments that are both still zero, have no place in the format.
+    tensors = {name: tensor.clone() for name, tensor in tensors.items()}
+    return encode(tensors, header.model_dump(mode="json"), "checkpoint")
+
+
+def from_bytes(content: bytes) -> Checkpoint:
+    """The checkpoint of another process, from the bytes that it sent."""
+    tensors, header = decode(content, "checkpoint", "The state that was sent")
+    checked = _Header.model_validate(header)
+    return Checkpoint(
+        _state(checked, tensors), config_from(checked.configuration), checked.fingerprint
+    )
+
+
+def prune(folder: Path, newest: int) -> None:
+    """Removes all but the newest two checkpoints, and what crashed writes left behind.
+
+    Args:
+        folder: The folder of the checkpoints.
+        newest: The outer step of the checkpoint in use; later ones are of a past that was
+            given up, because they could not be read.
+    """
+    found = checkpoints_in(folder)
+    old = [path for path in found if int(path.stem[5:]) <= newest][KEPT:]
+    later = [path for path in found if int(path.stem[5:]) > newest]
+    for path in [*files.leftovers(folder), *old, *later]:
+        try:
+            files.remove(path)
+        except OSError as error:
+            raise files.cannot_write(path, error) from error
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Reads and checks a checkpoint."""
+    tensors, raw_header = read_container(path, "checkpoint")
+    try:
+        header = _Header.model_validate(raw_header)
+        config = config_from(header.configuration)
+        state = _state(header, tensors)
+    except (ValidationError, ConfigError) as error:
+        what = str(error).partition("\n")[0]
+        raise ArtefactError(f"{path} is not a sound checkpoint: {what}", "Remove it.") from None
+    except KeyError as error:
+        raise ArtefactError(
+            f"{path} is not a sound checkpoint: it has no tensor {error}.", "Remove it."
+        ) from None
+    if path.name != path_of(path.parent, header.outer_step).name:
+        raise ArtefactError(
+            f"{path} is the checkpoint of outer step {header.outer_step}.",
+            "Give it back its name.",
+        )
+    return Checkpoint(state, config, header.fingerprint)
+
+
+def newest(folder: Path) -> tuple[Checkpoint, list[str]]:
+    """The newest checkpoint that can be read, and why newer ones were passed over."""
+    passed_over: list[str] = []
+    for path in checkpoints_in(folder):
+        try:
+            return read_checkpoint(path), passed_over
+        except ArtefactError as error:
+            passed_over.append(error.what)
+    raise RunError(
+        f"{folder.parent} has no checkpoint that can be read"
+        + (": " + " ".join(passed_over) if passed_over else "."),
+        "Nothing can be resumed there; start a new run with datadistill distill.",
+    )
+
+
+def check_like(state: RunState, fresh: DistillerState) -> None:
+    """Refuses a state whose tensors are not those that the configuration leads to."""
+    fits = _shapes(_tensors(RunState(state.distiller))) == _shapes(_tensors(RunState(fresh)))
+    best = state.best
+    if best is not None:
+        fits &= _shapes(_fields(best.steps)) == _shapes(_fields(fresh.distilled))
+    if not fits:
+        raise RunError(
+            "The checkpoint's tensors do not have the shapes that its configuration leads to.",
+            "It was not written by this program: start a new run.",
+        )
+
+
+def _shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
+    return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
+
+
+def _fields(steps: Steps) -> dict[str, Tensor]:
+    return {field.name: getattr(steps, field.name) for field in dataclasses.fields(Steps)}
+
+
+def _tensors(state: RunState) -> dict[str, Tensor]:
+    distiller = state.distiller
+    trees = {
+        "parameters": distiller.parameters,
+        "constants": distiller.constants,
+        "adam_first": distiller.adam.first,
+        "adam_second": distiller.adam.second,
+        "average": distiller.average,
+        "best": _fields(state.best.steps) if state.best else {},
+        "last": _fields(state.last.steps) if state.last else {},
+    }
+    return {f"{tree}/{name}": t for tree, named in trees.items() for name, t in named.items()}
+
+
+def _reached(measured: Measured | None) -> _Reached | None:
+    return measured and _Reached(outer_step=measured.outer_step, claim=measured.reached)
+
+
+def _state(header: _Header, tensors: dict[str, Tensor]) -> RunState:
+    def tree(prefix: str) -> dict[str, Tensor]:
+        return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+
+    def measured(prefix: str, reached: _Reached | None) -> Measured | None:
+        if reached is None:
+            return None
+        named = tree(prefix)
+        steps = Steps(*(named[field.name] for field in dataclasses.fields(Steps)))
+        return Measured(reached.outer_step, steps, reached.claim)
+
+    distiller = DistillerState(
+        outer_step=header.outer_step,
+        parameters=tree("parameters/"),
+        constants=tree("constants/"),
+        adam=AdamState(header.adam_count, tree("adam_first/"), tree("adam_second/")),
+        average=tree("average/"),
+        rejected=header.rejected,
+        rejected_in_a_row=header.rejected_in_a_row,
+    )
+    best, last = measured("best/", header.best), measured("last/", header.last)
+    return RunState(distiller, best, last, header.seconds)

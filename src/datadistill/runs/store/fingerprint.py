@@ -1,0 +1,52 @@
+"""Hashes of what a run works on, by which a resumed run knows that it is the same."""
+
+import platform
+
+import torch
+
+from ...core.distiller import Distiller
+from ...core.initialization import networks_for
+from ...data import LabelledData
+from ...data.fingerprint import data_hash
+from ...errors import RunError
+from ...models.description import weights_hash
+from ...pools import PoolInit
+from ...version import __version__
+
+
+def fingerprint(
+    distiller: Distiller, data: LabelledData, held_out: LabelledData | None
+) -> dict[str, str]:
+    """Names and hashes of data, network, initial weights and versions."""
+    network = distiller.network
+    # One network drawn by the initialization stands for all of them.
+    theta0 = distiller.initialization.sample(network, networks_for(0, "trained network", [0]))
+    pool = distiller.initialization
+    return {
+        "training data": data_hash(data),
+        "validation data": data_hash(held_out) if held_out else "",
+        "network": weights_hash(network.constants),
+        "initial weights": weights_hash(theta0),
+        "pool": pool.pool.digest(pool.count) if isinstance(pool, PoolInit) else "",
+        "datadistill": __version__,
+        "torch": torch.__version__,
+        "processor": platform.machine(),
+    }
+
+
+def check_fingerprint(old: dict[str, str], new: dict[str, str]) -> list[str]:
+    """Refuses other data or another network; returns what differs and only changes rounding."""
+    for name in ("training data", "validation data", "network", "pool", "initial weights"):
+        if old.get(name, "") != new.get(name, ""):
+            verb = "is" if name in ("network", "pool") else "are"
+            raise RunError(
+                f"The {name} {verb} not what the run began with.",
+                f"Resume with the same data, network and {'pool' if name == 'pool' else 'weights'},"
+                " or start a new run.",
+            )
+    return [rounding(n, new.get(n), was) for n, was in old.items() if new.get(n, "") != was]
+
+
+def rounding(name: str, now: object, was: object) -> str:
+    """A note that something has changed on which only rounding depends."""
+    return f"{name}: now {now}, was {was}; the last bits of figures may differ."

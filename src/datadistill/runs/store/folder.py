@@ -1,0 +1,128 @@
+"""A run folder: the files of one run, and who may write them."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import RunError
+from ...files import cannot_write, write_atomically
+from ..config import RunConfig
+from .checkpoint import checkpoints_in
+from .yaml_files import write_yaml
+
+RESULTS_LIMIT = 2**26  # bytes
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The places of a run's files.
+
+    Attributes:
+        path: The folder.
+    """
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        """All settings, as resolved."""
+        return self.path / "config.yaml"
+
+    @property
+    def metrics(self) -> Path:
+        """What every outer step told."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of checkpoints."""
+        return self.path / "checkpoints"
+
+    @property
+    def distilled(self) -> Path:
+        """The artefact."""
+        return self.path / "distilled.safetensors"
+
+    @property
+    def picture(self) -> Path:
+        """The picture of the artefact."""
+        return self.path / "distilled.png"
+
+    @property
+    def best(self) -> Path:
+        """The best distilled data on held-out training data."""
+        return self.path / "best.safetensors"
+
+    @property
+    def last(self) -> Path:
+        """The distilled data after the last outer step."""
+        return self.path / "last.safetensors"
+
+    @property
+    def results(self) -> Path:
+        """Figures."""
+        return self.path / "results.json"
+
+    @property
+    def tensorboard(self) -> Path:
+        """The folder of TensorBoard's files."""
+        return self.path / "tensorboard"
+
+    @property
+    def lock(self) -> Path:
+        """The file that the process at work holds locked."""
+        return self.path / ".lock"
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no run was begun here."""
+        return not self.config.exists() and not checkpoints_in(self.checkpoints)
+
+    def make(self) -> None:
+        """Makes the folders."""
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(self.path, error) from error
+
+    def check(self) -> None:
+        """Refuses a folder from which a link leads out."""
+        home = self.path.resolve()
+        places = [self.config, self.metrics, self.checkpoints, self.results, self.lock]
+        for place in [*places, self.distilled, self.best, self.last, self.tensorboard]:
+            if not place.resolve().is_relative_to(home):
+                raise RunError(
+                    f"{place} is a link that leads out of the run folder.",
+                    "Put the file or folder itself there.",
+                )
+
+    def write_config(self, config: RunConfig) -> None:
+        """Writes ``config.yaml``."""
+        comment = "All settings of this run. The same again: datadistill distill config.yaml"
+        write_atomically(self.config, write_yaml(config, comment), make_folder=False)
+
+    def read_results(self) -> dict[str, Any]:
+        """The content of ``results.json``; empty if there is none that can be read."""
+        try:
+            if self.results.stat().st_size > RESULTS_LIMIT:
+                return {}
+            content = json.loads(self.results.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    def write_results(self, part: dict[str, Any]) -> None:
+        """Writes the run's own part of ``results.json``; other parts stay."""
+        content = json.dumps({**self.read_results(), "run": part}, indent=2) + "\n"
+        write_atomically(self.results, content.encode(), make_folder=False)
+
+
+def free_folder(name: str) -> RunFolder:
+    """``runs/NAME``, or the first of ``runs/NAME-2``, ``-3`` … in which there is no run."""
+    number = 1
+    while True:
+        folder = RunFolder(Path("runs") / (name if number == 1 else f"{name}-{number}"))
+        if folder.is_new:
+            return folder
+        number += 1

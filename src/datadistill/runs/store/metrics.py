@@ -1,0 +1,170 @@
+"""``metrics.jsonl``: what every outer step of a run told about itself, one line each.
+
+Every line carries a checksum of itself and of the line before, so that a changed, a missing and
+an inserted line are all found. A last line that a crash left half-written is dropped.
+"""
+
+import contextlib
+import json
+import os
+import zlib
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ...errors import RunError
+from ...files import cannot_write
+
+Figure = Annotated[float, Field(allow_inf_nan=False)]
+CHECK = "check"
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LearningRates(_Record):
+    """A summary of the distilled learning rates."""
+
+    min: Figure
+    mean: Figure
+    max: Figure
+
+
+class HeldOut(_Record):
+    """The metric of networks trained on the distilled data, on held-out training data."""
+
+    metric: str
+    mean: Figure
+    std: Figure
+    networks: int
+
+
+class Row(_Record):
+    """One outer step.
+
+    Attributes:
+        outer_step: Its number, from 1.
+        loss: Mean outer loss of its networks; None if it was not finite.
+        gradient_norm: Length of the outer gradient; None if it was not finite.
+        outer_lr: The outer learning rate it was made with.
+        learning_rates: The distilled learning rates after it.
+        rejected: How many outer steps were rejected so far, this one included.
+        held_out: The measurement made after it, if one was due.
+        seconds: How long it took.
+    """
+
+    outer_step: Annotated[int, Field(ge=1)]
+    loss: Figure | None
+    gradient_norm: Figure | None
+    outer_lr: Figure
+    learning_rates: LearningRates
+    rejected: Annotated[int, Field(ge=0)]
+    held_out: HeldOut | None = None
+    seconds: Figure
+
+
+@dataclass
+class MetricsLog:
+    """Appends rows to a file."""
+
+    path: Path
+    _descriptor: int
+    _check: str
+
+    def append(self, row: Row) -> None:
+        """Writes one line, in one call, so that other processes can follow."""
+        values = _values(row)
+        self._check = _chained(self._check, values)
+        line = (json.dumps({**values, CHECK: self._check}) + "\n").encode()
+        try:
+            while line:  # a disk with room for half of it takes half of it
+                line = line[os.write(self._descriptor, line) :]
+        except OSError as error:
+            raise cannot_write(self.path, error) from error
+
+    def sync(self) -> None:
+        """Waits until all rows are on the disk."""
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise cannot_write(self.path, error) from error
+
+
+@contextlib.contextmanager
+def logging_to(path: Path, after: int) -> Generator[MetricsLog]:
+    """Opens the log of a run at an outer step; rows of later ones are cut off.
+
+    They are of steps that were made after the last checkpoint, and will be made again.
+    """
+    end, check = 0, ""
+    if after and path.exists():
+        for line, row in _lines(path):
+            if row.outer_step > after:
+                break
+            end, check = line.end, line.check
+            if row.outer_step == after:
+                break
+        else:
+            raise RunError(
+                f"{path} ends before outer step {after}, where the run goes on.",
+                "Restore it, or remove it: then it begins again from there.",
+            )
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        os.ftruncate(descriptor, end)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    try:
+        yield MetricsLog(path, descriptor, check)
+    finally:
+        os.close(descriptor)
+
+
+def read_metrics(path: Path) -> list[Row]:
+    """Reads all rows; a last line that is only half there is left out."""
+    return [row for _, row in _lines(path)]
+
+
+@dataclass(frozen=True)
+class _Line:
+    end: int
+    check: str
+
+
+def _lines(path: Path) -> Iterator[tuple[_Line, Row]]:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise RunError(
+            f"{path} cannot be read: {error.strerror or error}.", "Check the path."
+        ) from error
+    check, end, previous = "", 0, None
+    for number, text in enumerate(content.split(b"\n")[:-1], start=1):
+        end += len(text) + 1
+        try:
+            values: dict[str, Any] = json.loads(text)
+            claimed = values.pop(CHECK)
+            row = Row.model_validate(values)
+            check = _chained(check, _values(row))
+            if claimed != check or (previous is not None and row.outer_step != previous + 1):
+                raise ValueError
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, ValidationError):
+            raise RunError(
+                f"{path} is damaged in line {number}.",
+                "Restore it, or remove it: then the log begins again where the run goes on.",
+            ) from None
+        previous = row.outer_step
+        yield _Line(end, check), row
+
+
+def _values(row: Row) -> dict[str, Any]:
+    return row.model_dump(exclude=None if row.held_out else {"held_out"})
+
+
+def _chained(previous: str, values: dict[str, Any]) -> str:
+    text = previous + json.dumps(values, sort_keys=True)
+    return f"{zlib.crc32(text.encode()):08x}"

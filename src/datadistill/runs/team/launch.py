@@ -1,0 +1,128 @@
+"""Starting the processes of a run on this machine, and seeing to it that they end with it."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator
+from datetime import timedelta
+from typing import IO
+
+from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage]
+
+from .link import Link
+
+HOST = "127.0.0.1"
+FOLLOW = """
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches process 0, which tells the others
+from datadistill.runs.team.follow import main
+main()
+"""
+
+
+class Workers:
+    """The processes 1 to N − 1, started by process 0.
+
+    Each holds the end of a pipe: when process 0 ends, however it ends, they read that and end.
+
+    Args:
+        size: N.
+        port: Where process 0 keeps messages.
+        program: What they run.
+        debug: Whether what they print is shown.
+    """
+
+    def __init__(self, size: int, port: int, program: str, *, debug: bool) -> None:
+        self._size = size
+        self._logs: list[IO[bytes]] = []
+        self._processes: list[subprocess.Popen[bytes]] = []
+        for rank in range(1, size):
+            log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+            self._logs.append(log)
+            self._processes.append(
+                subprocess.Popen(
+                    [sys.executable, "-c", program, *(["--debug"] if debug else [])],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=None if debug else log,
+                    env=os.environ | _variables(rank, size, port),
+                )
+            )
+
+    def ended(self) -> str | None:
+        """Which process has ended and how, if one has."""
+        for rank, process in enumerate(self._processes, start=1):
+            if (code := process.poll()) is not None:
+                return f"Process {rank} of {self._size} {self._how(rank, code)}"
+        return None
+
+    def close(self) -> None:
+        """Ends those that have not ended yet: they hold nothing that could be lost."""
+        for process in self._processes:
+            process.kill()
+            if process.stdin:
+                process.stdin.close()
+            process.wait()
+        for log in self._logs:
+            log.close()
+
+    def _how(self, rank: int, code: int) -> str:
+        if code < 0:
+            return f"was ended by the signal {signal.Signals(-code).name}."
+        log = self._logs[rank - 1]
+        log.seek(0)
+        lines = log.read()[-2000:].decode(errors="replace").strip().splitlines()
+        return f"ended with code {code}{': ' + lines[-1] if lines else '.'}"
+
+
+@contextlib.contextmanager
+def launched(size: int, *, program: str = FOLLOW, debug: bool = False) -> Generator[Link]:
+    """Starts processes 1 to N − 1 on this machine; this one is process 0.
+
+    Args:
+        size: N.
+        program: What they run: by default, they follow.
+        debug: Whether what they print is shown.
+    """
+    with _by_loopback():
+        store = TCPStore(
+            HOST, 0, None, is_master=True, timeout=timedelta(hours=1), wait_for_workers=False
+        )
+        workers = Workers(size, store.port, program, debug=debug)
+        try:
+            with Link(store, 0, size, workers.ended).left_well() as link:
+                yield link
+        finally:
+            workers.close()
+
+
+def _variables(rank: int, size: int, port: int) -> dict[str, str]:
+    """What torchrun would set, and where this process finds its modules."""
+    return {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(size),
+        "LOCAL_WORLD_SIZE": str(size),
+        "MASTER_ADDR": HOST,
+        "MASTER_PORT": str(port),
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+
+
+@contextlib.contextmanager
+def _by_loopback() -> Generator[None]:
+    """Lets gloo talk inside this machine only, unless the user says otherwise."""
+    name = "GLOO_SOCKET_IFNAME"
+    found = [there for _, there in socket.if_nameindex() if there in ("lo", "lo0")]
+    if name in os.environ or not found:
+        yield
+        return
+    os.environ[name] = found[0]
+    try:
+        yield
+    finally:
+        del os.environ[name]

@@ -1,0 +1,181 @@
+"""Several processes that make one run: who they are, what they add up and agree on.
+
+``torchrun`` starts them, on one machine or many, or :mod:`.launch` on this one. Process 0 leads:
+it alone writes and speaks. The others follow (:mod:`.follow`).
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ...core.team import Team
+from ...errors import ConfigError
+from .launch import FOLLOW, launched
+from .link import Link
+
+VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+
+class Wishes(NamedTuple):
+    """What a process would like to happen after this outer step.
+
+    Attributes:
+        stop: Save, and end the program.
+        end: Take the run as finished: its time is up.
+    """
+
+    stop: bool = False
+    end: bool = False
+
+
+NONE = Wishes()
+
+
+@dataclass(eq=False)
+class Processes(Team):
+    """The processes of a run; by default this one alone.
+
+    Attributes:
+        local_rank: The number of this process on its machine.
+        local_size: How many of the processes are on this machine.
+        link: How they talk; None where there is one process alone.
+        wishes: Asked in every sum: the wishes of all travel with it.
+    """
+
+    local_rank: int = 0
+    local_size: int = 1
+    link: Link | None = None
+    wishes: Callable[[], Wishes] = Wishes
+    _agreed: Wishes = NONE
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process is the one that writes and speaks."""
+        return self.rank == 0
+
+    @property
+    def agreed(self) -> Wishes:
+        """What any process wished at the last sum: the same for all of them."""
+        return self._agreed if self.link else self.wishes()
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        """Adds up the tensors of all processes, and their wishes; all get the same bits."""
+        if self.link is None:
+            return tensor
+        asked = tensor.new_tensor(self.wishes())
+        total = self.link.sum(torch.cat([tensor.flatten(), asked]))
+        self._agreed = Wishes(*(total[tensor.numel() :] > 0).tolist())
+        return total[: tensor.numel()].view_as(tensor)
+
+    def confer(self) -> None:
+        """Renews what is agreed on."""
+        self.sum(torch.zeros(0))
+
+    def assemble(self) -> None:
+        """Waits until all have started, which would disturb a measurement of time."""
+        if self.link is not None:
+            self.link.wait_until_all_are_here()
+
+    def begin(self, content: Callable[[], bytes]) -> None:
+        """Sends what the others need to begin, and waits until they are ready."""
+        if self.link is not None:
+            self.link.send(content())
+
+    def ready(self) -> None:
+        """Tells process 0 that this one is ready to begin."""
+        if self.link is not None:
+            self.link.ready()
+
+    def finish(self) -> None:
+        """Tells process 0 that this one's work is finished, and stays until all is over."""
+        if self.link is not None:
+            self.link.finish()
+
+    def wait_until_finished(self) -> None:
+        """Waits for the work of the others, however long it takes."""
+        if self.link is not None:
+            self.link.wait_until_finished()
+
+    def device(self, kind: torch.device) -> torch.device:
+        """Where this process computes: of several GPUs, one for each process of a machine."""
+        if self.link is None or kind.type != "cuda":
+            return kind
+        own = torch.device("cuda", self.local_rank % torch.cuda.device_count())
+        torch.cuda.set_device(own)
+        # Two processes on one GPU is more than NCCL can do.
+        self.link.through(own if self.local_size <= torch.cuda.device_count() else None)
+        return own
+
+    def threads(self) -> int:
+        """Processor threads for this process: its part of those that torch would take."""
+        return max(1, torch.get_num_threads() // self.local_size)
+
+
+@contextlib.contextmanager
+def together(
+    processes: int = 1, *, program: str = FOLLOW, debug: bool = False
+) -> Generator[Processes]:
+    """The processes of a run: those that torchrun has started, or as many as are asked for.
+
+    Args:
+        processes: How many to start on this machine, where torchrun has not.
+        program: What processes that are started run.
+        debug: Whether the messages of processes that are started are shown.
+    """
+    size = world_size()
+    if size > 1:
+        with _under_torchrun(size) as team:
+            yield team
+    elif processes > 1:
+        _check_available()
+        with launched(processes, program=program, debug=debug) as link:
+            yield Processes(0, processes, 0, processes, link)
+    else:
+        yield Processes()
+
+
+def world_size() -> int:
+    """How many processes torchrun, or whatever sets its variables, has started."""
+    if not all(name in os.environ for name in VARIABLES):
+        return 1
+    return _number("WORLD_SIZE", at_least=1)
+
+
+def is_follower() -> bool:
+    """Whether this process was started to follow another."""
+    return all(name in os.environ for name in VARIABLES) and os.environ["RANK"] not in ("", "0")
+
+
+def _check_available() -> None:
+    """Refuses a torch that was built without what processes talk through."""
+    if not torch.distributed.is_available():
+        raise ConfigError(
+            "This build of torch cannot connect several processes.",
+            "Install one with torch.distributed, or use one process.",
+        )
+
+
+@contextlib.contextmanager
+def _under_torchrun(size: int) -> Generator[Processes]:
+    _check_available()
+    rank = _number("RANK")
+    if rank >= size:
+        raise ConfigError(f"RANK is {rank} of WORLD_SIZE {size}.", "Number processes from 0.")
+    local = (_number("LOCAL_RANK", or_else=0), _number("LOCAL_WORLD_SIZE", or_else=1))
+    with Link.by_environment(rank, size).left_well() as link:
+        yield Processes(rank, size, *local, link)
+
+
+def _number(name: str, *, or_else: int | None = None, at_least: int = 0) -> int:
+    text = os.environ.get(name, "" if or_else is None else str(or_else))
+    if not text.isdecimal() or int(text) < at_least:
+        raise ConfigError(
+            f"The environment variable {name} is {text!r}.",
+            f"torchrun sets it to a number; unset {', '.join(VARIABLES)} to use one process.",
+        )
+    return int(text)

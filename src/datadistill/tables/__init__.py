@@ -1,0 +1,1 @@
+"""Experiments beside each other: what fills the paper's tables."""

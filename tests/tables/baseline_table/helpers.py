@@ -1,0 +1,57 @@
+"""Small tables, and what is in them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import datadistill as dd
+from datadistill.core.distilled import Steps
+from datadistill.evaluation import curve
+from datadistill.tables.baseline_table import BaselineTable, baseline_table
+from datadistill.tables.counts import Counts
+
+Digits = tuple[dd.LabelledData, dd.LabelledData]
+
+FEW = Counts(
+    sets=2,
+    drawn=4,
+    kept=2,
+    picking_networks=2,
+    choosing_sets=2,
+    choosing_networks=2,
+    examples=64,
+    full_networks=1,
+)
+
+NETWORKS = 3
+
+
+GRADIENT_STEPS = ("random real", "optimised real", "k-means", "average real")
+
+
+def table_of(
+    distilled: dd.DistilledData, data: Digits, results: Path | None = None, **options: Any
+) -> BaselineTable:
+    options = {"networks": NETWORKS, "counts": FEW, **options}
+    return baseline_table(distilled, *data, results=results, **options)
+
+
+def parts_of(path: Path, what: str) -> list[dict[str, Any]]:
+    parts = json.loads(path.read_text())["baselines"]["parts"].values()
+    return [part for part in parts if part["part"]["what"] == what]
+
+
+def accuracies(
+    distilled: dd.DistilledData, steps: Steps, data: dd.LabelledData
+) -> tuple[float, ...]:
+    """Held-out networks 0 to 2, trained on the steps and tested."""
+    network = distilled.network()
+    (result,) = curve(
+        steps,
+        network,
+        lambda generators: distilled.initial_weights(network, generators),
+        data,
+        distilled.objective,
+        networks=NETWORKS,
+    )
+    return result.values
