@@ -23,8 +23,8 @@ from benchmarks.timing import THREADS, alternately
 from datadistill.core.initialization import networks_for
 from datadistill.core.network import Network, Weights
 from datadistill.core.random import stream
-from datadistill.runs.pool_settings import PoolSettings
-from datadistill.runs.pool_training import PoolTrainer
+from datadistill.pools.settings import PoolSettings
+from datadistill.pools.training import PoolTrainer
 
 NETWORKS, LOOPED = 16, 2
 UPDATES = 40

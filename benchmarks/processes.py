@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from datadistill.core.device import DtypeName
-from datadistill.core.team import ALONE
+from datadistill.engine.team import ALONE
 from datadistill.runs.config import RunConfig
 from datadistill.runs.distillation import Distillation
 from datadistill.runs.experiment import Experiment

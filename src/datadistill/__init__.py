@@ -15,9 +15,7 @@ from . import data, models
 from .artefact import Claim, DistilledData, load
 from .core.adjoint import BackGradient, StoredGraph, Truncated
 from .core.initialization import FixedInit, RandomInit
-from .core.objective import Classification, Regression
-from .core.own_objective import OwnObjective
-from .core.poisoning import Poisoning
+from .core.objective import Classification, OwnObjective, Poisoning, Regression
 from .core.settings import DistillerConfig
 from .data import LabelledData
 from .errors import DataDistillError

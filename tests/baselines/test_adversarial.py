@@ -23,7 +23,7 @@ from datadistill.baselines.adversarial import (
 from datadistill.core.network import Network, Weights
 from datadistill.core.objective import Classification
 from datadistill.core.random import stream
-from datadistill.core.stacked import Stacked
+from datadistill.engine.stacked import Stacked
 
 adversarial = importlib.import_module("datadistill.baselines.adversarial")
 RANDOM = torch.Generator().manual_seed(0)

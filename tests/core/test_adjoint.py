@@ -16,7 +16,7 @@ from datadistill.core.adjoint import (
     segments_of,
 )
 from datadistill.core.distilled import Position, Step, Steps
-from datadistill.core.engine import Engine, Room
+from datadistill.engine.fast import Engine, Room
 from datadistill.core.random import stream
 from datadistill.core.update import Gradient, Learner, Update, update_of
 from datadistill.errors import ConfigError

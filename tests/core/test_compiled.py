@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from datadistill.core.adjoint import BackGradient
-from datadistill.core.compiled import CompiledUpdate, Functions
+from datadistill.engine.compiled import CompiledUpdate, Functions
 from datadistill.core.distilled import Steps
 from datadistill.core.random import stream
 from datadistill.core.update import update_of
@@ -100,4 +100,4 @@ def test_without_a_compiler_a_run_goes_on_and_says_so_once(tmp_path: Path) -> No
     command = [sys.executable, "-c", WITHOUT_COMPILER]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == [True, True, True]
-    assert done.stderr.count("datadistill.kernels.library: Updates could not be compiled") == 1
+    assert done.stderr.count("datadistill.engine.kernels.library: Updates could not be compiled") == 1

@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from datadistill import models
-from datadistill.core import engine as engine_module
+from datadistill.engine import fast as engine_module
 from datadistill.core.distiller import Distiller
-from datadistill.core.engine import GRAPH_BYTES, WIDE_GRAPH_BYTES, Engine
-from datadistill.core.groups import Groups
+from datadistill.engine.fast import GRAPH_BYTES, WIDE_GRAPH_BYTES, Engine
+from datadistill.engine.groups import Groups
 from datadistill.core.initialization import RandomInit, networks_for
 from datadistill.core.network import Network
 from datadistill.core.objective import Classification

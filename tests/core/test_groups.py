@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datadistill.core.groups import LARGEST_GROUP, Groups, StoppedError
+from datadistill.engine.groups import LARGEST_GROUP, Groups, StoppedError
 
 
 @given(

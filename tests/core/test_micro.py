@@ -11,7 +11,7 @@ from datadistill.core.adjoint import Adjoint, BackGradient, Truncated
 from datadistill.core.distilled import Steps
 from datadistill.core.distiller import Distiller
 from datadistill.core.initialization import FixedInit
-from datadistill.core.micro import InParts, losses_in_parts
+from datadistill.engine.micro_batches import InParts, losses_in_parts
 from datadistill.core.network import Network, Weights
 from datadistill.core.objective import Classification, Objective, Regression
 from datadistill.core.poisoning import Poisoning

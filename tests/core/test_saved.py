@@ -5,7 +5,7 @@ import gc
 import torch
 from torch import Tensor, nn
 
-from datadistill.core.saved import saved_storages
+from datadistill.engine.saved import saved_storages
 
 
 def test_every_storage_that_a_graph_keeps_is_counted_once() -> None:

@@ -12,7 +12,7 @@ from datadistill.core.initialization import RandomInit, networks_for
 from datadistill.core.network import Network
 from datadistill.core.objective import Classification
 from datadistill.core.settings import DistillerConfig
-from datadistill.core.split import Body, Split, split
+from datadistill.engine.frozen_prefix import Body, Split, split
 from tests.helpers import Branches, Convolutional, FrozenBody, SharedWeights, nested_autograd
 
 LABELS = torch.arange(12) % 3

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from datadistill import models
 from datadistill.core.network import Network, Weights
-from datadistill.core.stacked import stacked
+from datadistill.engine.stacked import stacked
 from tests.evaluation.helpers import NETWORKS
 
 

@@ -14,7 +14,7 @@ from datadistill.core.initialization import FixedInit, RandomInit
 from datadistill.core.network import Network
 from datadistill.core.objective import Classification
 from datadistill.core.settings import DistillerConfig
-from datadistill.core.team import Team
+from datadistill.engine.team import Team
 from datadistill.errors import ConfigError
 from tests.helpers import Convolutional, relative_error
 

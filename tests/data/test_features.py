@@ -5,7 +5,7 @@ import dataclasses
 import torch
 from torch import nn
 
-from datadistill.core.split import Body
+from datadistill.engine.frozen_prefix import Body
 from datadistill.data import IMAGENET, LabelledData, PadCropFlip
 from datadistill.data.features import CHUNK, Features
 from datadistill.progress import Progress

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import datadistill as dd
-from datadistill.core import groups as groups_module
+from datadistill.engine import groups as groups_module
 from datadistill.core.update import GradientDescent
 from datadistill.errors import ConfigError
 from datadistill.evaluation import Evaluation, curve

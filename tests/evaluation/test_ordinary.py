@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import datadistill as dd
-from datadistill.core import groups as groups_module
+from datadistill.engine import groups as groups_module
 from datadistill.core.initialization import networks_for
 from datadistill.core.random import stream
 from datadistill.errors import ConfigError

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from datadistill.core.network import Network
-from datadistill.evaluation.side_by_side import SideBySide
+from datadistill.engine.side_by_side import SideBySide
 
 
 def test_networks_that_normalise_over_the_batch_can_be_estimated_too() -> None:

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from datadistill.kernels import Convolution, Pooling, convolution
-from datadistill.kernels.library import library
+from datadistill.engine.kernels import Convolution, Pooling, convolution
+from datadistill.engine.kernels.library import library
 
 pytestmark = pytest.mark.skipif(library(torch.float64) is None, reason="there is no C compiler")
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from datadistill.kernels.library import library
+from datadistill.engine.kernels.library import library
 
 needs_compiler = pytest.mark.skipif(library(torch.float32) is None, reason="no C compiler")
 PROGRAM = """
 import torch, datadistill as dd
-from datadistill.kernels.library import library
+from datadistill.engine.kernels.library import library
 from datadistill.core.network import Network
-from datadistill.core.engine import Engine
+from datadistill.engine.fast import Engine
 there = library(torch.float32) is not None
 torch.manual_seed(0)
 images = torch.randn(3, 1, 28, 28)

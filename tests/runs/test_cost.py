@@ -14,7 +14,8 @@ from datadistill.cli.main import main
 from datadistill.errors import ConfigError
 from datadistill.runs.config import config_from
 from datadistill.runs.distillation import Distillation
-from datadistill.runs.planning.cost import Cost, measure_cost, parse_time, time_text
+from datadistill.runs.planning.cost import Cost, measure_cost
+from datadistill.durations import parse_time, time_text
 from datadistill.runs.run import Run
 from datadistill.runs.store.folder import RunFolder
 from datadistill.runs.store.metrics import read_metrics

@@ -8,7 +8,7 @@ from torch import nn
 
 import datadistill as dd
 from datadistill.cli.main import main
-from datadistill.core.compiled import Functions
+from datadistill.engine.compiled import Functions
 from datadistill.core.distilled import Step
 from datadistill.core.network import Weights
 from datadistill.runs import RunConfig

@@ -19,8 +19,8 @@ from datadistill.core.update import gradient
 from datadistill.data import PadCropFlip
 from datadistill.errors import ConfigError, NonFiniteError, PoolError, RunError
 from datadistill.pools import Part
-from datadistill.runs.pool_settings import PoolSettings
-from datadistill.runs.pool_training import PoolTrainer
+from datadistill.pools.settings import PoolSettings
+from datadistill.pools.training import PoolTrainer
 from tests.helpers import relative_error
 from tests.pools.helpers import DATA, LABELS, SETTINGS, TEST, make, module
 

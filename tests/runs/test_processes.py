@@ -15,7 +15,7 @@ import pytest
 
 import datadistill as dd
 from datadistill.cli.main import main
-from datadistill.core.team import ALONE
+from datadistill.engine.team import ALONE
 from datadistill.errors import ConfigError
 from datadistill.runs.config import RunConfig
 from datadistill.runs.experiment import Experiment

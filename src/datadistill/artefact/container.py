@@ -16,7 +16,7 @@ from torch import Tensor
 from ..errors import ArtefactError
 from ..files import write_atomically
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 Kind = Literal["artefact", "checkpoint"]
 KEYS: dict[Kind, str] = {"artefact": "datadistill", "checkpoint": "datadistill-checkpoint"}
 """The one metadata entry of the safetensors file."""

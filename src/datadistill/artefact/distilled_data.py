@@ -11,16 +11,16 @@ from torch.utils.data import Dataset
 from .. import models
 from ..core.device import resolve_device
 from ..core.distilled import Steps
-from ..core.initialization import FixedInit, Initialization, RandomInit, networks_for
+from ..core.initialization import FixedInit, Initialization, networks_for
 from ..core.network import Network, Weights
 from ..core.objective import Objective
-from ..core.objectives import objective_named
-from ..core.update import GradientDescent, train, update_of
+from ..core.update import UpdateRule, training
 from ..data import Normalization
+from ..engine import engine_for
 from ..errors import ArtefactError, PoolError
 from ..models.description import weights_hash
-from ..pools import HeldOutInit, Pool
-from ..progress import ProgressCallback, silent
+from ..pools import Pool
+from ..progress import Progress, ProgressCallback, silent
 from .architecture import fit
 from .container import write_container
 from .header import Claim, Header
@@ -91,23 +91,20 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
     @property
     def objective(self) -> Objective:
         """What they were learned to do."""
-        return self.own_objective or objective_named(self.header.objective)
+        return self.own_objective or Objective.from_record(self.header.objective)
 
     @property
-    def rule(self) -> GradientDescent:
+    def rule(self) -> UpdateRule:
         """The update rule of the learners."""
-        return GradientDescent(self.header.update_rule.momentum)
+        return UpdateRule.from_record(self.header.update_rule)
 
     @property
     def initialization(self) -> Initialization:
         """The distribution of initial weights they are for; of a pool, what is held out of it."""
-        record = self.header.initialization
-        if record.pool:
-            return HeldOutInit(record.pool.name, self.pool)
-        if record.kind == "random":
-            return RandomInit(record.scheme)
-        weights = self._carried("initial/") or None
-        return FixedInit(record.seed, record.scheme, weights, record.source)
+        record, weights = self.header.initialization.record(), self._carried("initial/")
+        if weights and ":" in record["name"]:  # a user's own is not needed to use its weights
+            return FixedInit(weights=weights, source=record["name"])
+        return Initialization.from_record(record).restored(weights, self.pool)
 
     def __repr__(self) -> str:
         header, schedule = self.header, self.header.schedule
@@ -199,8 +196,10 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
     ) -> Weights:
         """Trains J networks side by side from stacked initial weights; returns θ_T."""
         steps = self.steps.to(network.device, network.dtype)
-        update = update_of(network, self.objective.inner_loss, self.rule)
-        return train(update, self.rule.start(theta0), steps, progress).weights
+        engine, total, weights = engine_for(network, self.objective), len(steps.schedule), theta0
+        for t, weights in enumerate(training(self.rule, engine, theta0, steps)):
+            progress(Progress("training", t, total))
+        return weights
 
     def initial_weights(self, network: Network, generators: Sequence[torch.Generator]) -> Weights:
         """Draws the initial weights θ₀ of one network per generator."""

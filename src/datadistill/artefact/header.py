@@ -1,9 +1,12 @@
 """What an artefact's header says, and its validation."""
 
+import re
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from functools import partial
+from typing import Annotated, Any
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -12,12 +15,38 @@ from pydantic import (
     model_validator,
 )
 
-from ..core.initialization import Scheme
-from ..core.objectives import RECORD
+from ..core.initialization import Initialization, Scheme
+from ..core.objective import Objective
+from ..core.seam import Record, Seam
+from ..core.update import UpdateRule
+from ..errors import ConfigError
 from ..models.description import Architecture
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
+
+
+NAME = r"^([a-z][a-z0-9-]{0,99}|[^\n]{1,500}:[^\n:]{1,500})$"
+"""What a record calls an implementation: a name, or where a user's own is."""
+
+
+def _check(seam: type[Seam], record: Record) -> None:
+    """Refuses a record of a built-in implementation from which it cannot be made."""
+    name = record.get("name")
+    if not isinstance(name, str) or not re.fullmatch(NAME, name):
+        raise ValueError(f"it calls its {seam.seam} {name!r}")
+    if ":" not in name:
+        try:
+            seam.from_record(record)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise ValueError(f"its {seam.seam} {name} cannot be made: {error}") from None
+
+
+def _checked(seam: type[Seam], record: Record) -> Record:
+    _check(seam, record)
+    return record
 
 
 class _Record(BaseModel):
@@ -41,35 +70,41 @@ class PoolRecord(_Record):
         return not seen.isdisjoint(one[:16] for one in hashes)
 
 
-class InitializationRecord(_Record):
-    """The distribution p(θ₀) of initial weights."""
+class InitializationRecord(BaseModel):
+    """The distribution p(θ₀) of initial weights, as :meth:`Initialization.record` gives it.
 
-    kind: Literal["random", "fixed", "random-pretrained", "fixed-pretrained"]
-    scheme: Scheme
-    seed: int = 0
+    A user's own has fields of its own.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: Annotated[str, Field(pattern=NAME)]
+    scheme: Scheme | None = None
+    seed: int | None = None
     """Which network a fixed initialization is."""
     source: str | None = None
     """Where the weights of a fixed pre-trained initialization come from."""
     pool: PoolRecord | None = None
 
-    @model_serializer(mode="wrap")
-    def _without_what_is_not_there(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """As versions read it that know of no pre-trained networks."""
-        there = {"source": self.source, "pool": self.pool}
-        return {n: v for n, v in dump(self).items() if there.get(n, v) is not None}
+    @property
+    def kind(self) -> str:
+        """What it is called: random, fixed, random-pretrained, fixed-pretrained, or a user's own."""
+        return self.name
 
     @model_validator(mode="after")
-    def _has_its_pool(self) -> "InitializationRecord":
-        if (self.kind == "random-pretrained") != (self.pool is not None):
+    def _can_be_made_again(self) -> "InitializationRecord":
+        if (self.name == "random-pretrained") != (self.pool is not None):
             raise ValueError("a pool belongs to a random pre-trained initialization alone")
+        _check(Initialization, self.record())
         return self
 
+    @model_serializer(mode="wrap")
+    def _without_what_is_not_there(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in dump(self).items() if value is not None}
 
-class UpdateRuleRecord(_Record):
-    """How a learner changes its weights on a step."""
-
-    name: Literal["gradient-descent"] = "gradient-descent"
-    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    def record(self) -> Record:
+        """The record."""
+        return self.model_dump(mode="json")
 
 
 class Schedule(_Record):
@@ -116,8 +151,8 @@ class Header(_Record):
     initialization: InitializationRecord
     left_out: str | None = None
     """The hash of initial weights and constants that were too large for the file."""
-    objective: Annotated[str, Field(pattern=RECORD)]
-    update_rule: UpdateRuleRecord
+    objective: Annotated[Record, AfterValidator(partial(_checked, Objective))]
+    update_rule: Annotated[Record, AfterValidator(partial(_checked, UpdateRule))]
     schedule: Schedule
     normalization: NormalizationRecord | None
     class_names: list[str] | None

@@ -10,6 +10,7 @@ from ..errors import ArtefactError
 from .container import read_container
 from .distilled_data import DistilledData
 from .header import Header
+from .schema1 import upgraded
 
 
 def load(path: str | Path) -> DistilledData:
@@ -20,6 +21,8 @@ def load(path: str | Path) -> DistilledData:
     """
     path = Path(path)
     tensors, raw_header = read_container(path)
+    if raw_header["schema_version"] == 1:
+        raw_header = upgraded(raw_header)
     try:
         header = Header.model_validate(raw_header)
         steps = Steps(*(tensors.pop(n) for n in ("inputs", "labels", "learning_rates")))

@@ -8,14 +8,12 @@ import torch
 from torch import nn
 
 from ..core.distilled import Steps
-from ..core.initialization import FixedInit, Initialization, RandomInit, networks_for
+from ..core.initialization import Initialization, networks_for
 from ..core.network import Network, Weights
 from ..core.objective import Objective
-from ..core.update import GradientDescent
+from ..core.update import UpdateRule
 from ..data import LabelledData
-from ..errors import ConfigError
 from ..models.description import describe
-from ..pools import PoolInit
 from ..version import __version__
 from .container import SCHEMA_VERSION
 from .distilled_data import DistilledData, belonging
@@ -23,9 +21,7 @@ from .header import (
     Header,
     InitializationRecord,
     NormalizationRecord,
-    PoolRecord,
     Schedule,
-    UpdateRuleRecord,
 )
 
 
@@ -36,7 +32,7 @@ def make(
     module: nn.Module,
     initialization: Initialization,
     objective: Objective,
-    rule: GradientDescent,
+    rule: UpdateRule,
     data: LabelledData,
     configuration: dict[str, Any],
 ) -> DistilledData:
@@ -57,9 +53,9 @@ def make(
     header = Header(
         schema_version=SCHEMA_VERSION,
         architecture=describe(network, module),
-        initialization=_record(initialization),
-        objective=objective.record,
-        update_rule=UpdateRuleRecord(momentum=rule.momentum),
+        initialization=InitializationRecord.model_validate(initialization.record()),
+        objective=objective.record(),
+        update_rule=rule.record(),
         schedule=Schedule(steps=count, epochs=epochs, images=steps.inputs.shape[1]),
         normalization=NormalizationRecord(mean=[*norm.mean], std=[*norm.std]) if norm else None,
         class_names=[*data.class_names] if data.class_names else None,
@@ -82,28 +78,5 @@ def make(
         {name: t.cpu() for name, t in belonging(network, initial).items()},
         module,
         objective,
-        initialization.pool if isinstance(initialization, PoolInit) else None,
+        getattr(initialization, "pool", None),
     )
-
-
-def _record(initialization: Initialization) -> InitializationRecord:
-    match initialization:
-        case RandomInit(scheme):
-            return InitializationRecord(kind="random", scheme=scheme)
-        case FixedInit(seed, scheme, _, source):
-            kind = "fixed" if source is None else "fixed-pretrained"
-            return InitializationRecord(kind=kind, scheme=scheme, seed=seed, source=source)
-        case PoolInit(pool):
-            record = PoolRecord(
-                name=pool.name,
-                identity=pool.origin.identity,
-                networks=initialization.count,
-                seen="".join(one[:16] for one in pool.hashes("train", initialization.count)),
-            )
-            scheme = pool.origin.configuration["scheme"]
-            return InitializationRecord(kind="random-pretrained", scheme=scheme, pool=record)
-        case _:
-            raise ConfigError(
-                f"An artefact cannot describe the initialization {type(initialization).__name__}.",
-                "Use RandomInit, FixedInit or PoolInit.",
-            )

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from ..core.network import Network, Weights
 from ..core.random import stream
-from ..core.stacked import Stacked, agree, stacked
 from ..data import LabelledData
+from ..engine.stacked import Stacked, agree, stacked
 from ..errors import ModelError
 from ..models.weights import last_layer
 

@@ -8,12 +8,13 @@ from typing import Annotated
 import tyro
 
 from ..data import DATA_SETS
+from ..durations import parse_time, time_text
 from ..errors import ConfigError, FileError
 from ..runs import RunConfig
 from ..runs.config import PAPER, config_from
 from ..runs.experiment import Experiment, check_no_code
 from ..runs.initialization import weights_file
-from ..runs.planning.cost import Cost, measure_cost, parse_time, time_text
+from ..runs.planning.cost import Cost, measure_cost
 from ..runs.planning.division import divided
 from ..runs.recipes import Preset, read_recipe
 from ..runs.store.folder import RunFolder, free_folder

@@ -11,7 +11,7 @@ from torch import nn
 from .. import models
 from ..artefact import DistilledData, load
 from ..core.device import DeviceName, resolve_device
-from ..core.poisoning import Poisoning
+from ..core.objective import Poisoning
 from ..data import DATA_SETS, LabelledData
 from ..errors import ConfigError
 from ..evaluation import (

@@ -1,6 +1,5 @@
 """The tensors of distilled data, and the order in which they are used."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -70,6 +69,10 @@ class Steps:
             self.learning_rates.unsqueeze(2).expand(-1, -1, networks),
         )
 
+    def of_network(self, j: int) -> "Steps":
+        """Those of one of the networks of :meth:`for_each`."""
+        return Steps(self.inputs[:, j], self.labels[:, j], self.learning_rates[:, :, j])
+
     def to(self, device: torch.device, dtype: torch.dtype) -> "Steps":
         """Moves to a device; inputs, rates and float labels take the dtype."""
         labels = self.labels.to(device)
@@ -80,14 +83,20 @@ class Steps:
         )
 
 
+def zeros_like(steps: Steps) -> Steps:
+    """Steps of the same shapes, all 0: where gradients are summed up."""
+    tensors = steps.inputs, steps.labels, steps.learning_rates
+    return Steps(*(torch.zeros_like(tensor) for tensor in tensors))
+
+
 def positive(raw: Tensor) -> Tensor:
     """η̃ = softplus(raw): learning rates stay positive while ``raw`` is learned freely."""
     return F.softplus(raw)
 
 
-def raw_rate(rate: float) -> float:
+def raw_of(rates: Tensor) -> Tensor:
     """The inverse of :func:`positive`: log(exp(rate) − 1), stable for tiny and large rates."""
-    return rate + math.log(-math.expm1(-rate))
+    return rates + torch.log(-torch.expm1(-rates))
 
 
 def noise(seed: int, shape: tuple[int, ...]) -> Tensor:

@@ -1,172 +1,225 @@
-"""The engine: how the losses of J networks, and their gradients, are computed fastest.
+"""Engines: what computes losses, gradients and their products for J networks.
 
-Networks are computed side by side in groups, as many groups at a time as there are threads, and a
-minibatch of real data in parts that fit the processor's cache. None of this changes a result by
-more than rounding.
+The plain engine is the specification: short, and as the equations say it. ``datadistill.engine``
+holds a fast one with the same interface, which gives the same numbers up to rounding.
 """
 
-import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
-from ..kernels import LANES
-from .groups import Groups
-from .network import Loss, Network, Weights
-from .stacked import Stacked, stacked
+from .distilled import Step
+from .gradients import gradient, leaf, leaves, products
+from .learner import Learner
+from .network import Network, Weights
+from .objective.objective import Objective
 
-PART_BYTES = 2**21  # of the largest layer's result for a part of a minibatch
-GRAPH_BYTES = 12 * 2**20
-"""What the graphs of all updates may take, to be kept from the way forward for the way back."""
-WIDE_GRAPH_BYTES = 2**30
-"""The same for wide networks: to compute their gradients twice takes long."""
-WINDOW_BYTES = 4 * 2**20
-"""What the graphs of a few updates may take, which are built again together on the way back."""
+Tree = dict[str, Tensor]
+Found = tuple[Tensor, Tree]
+"""The losses (J,) of some networks, and the gradient of their mean."""
 
 
-@dataclass(frozen=True)
-class Room:
-    """Memory for kept graphs.
+class Products(NamedTuple):
+    """What a pull-back needs of g = ∇ℓ(x̃, θ) and some u.
 
     Attributes:
-        bytes: How much for those of all updates.
-        window: How much for those of some at a time, where there is no room for all.
-        sizes: What recorded gradients keep, by the shapes of learner and step, once weighed.
+        values: g, without its graph.
+        weights: ∂⟨u, g⟩/∂θ.
+        inputs: ∂⟨u, g⟩/∂x̃.
+        labels: The same of the labels; zeros if they have no gradient.
     """
 
-    bytes: int
-    window: int = WINDOW_BYTES
-    sizes: dict[tuple[torch.Size, ...], int] = field(default_factory=dict)
+    values: Weights
+    weights: Weights
+    inputs: Tensor
+    labels: Tensor
 
 
-class Engine:
-    """The losses of J networks of one architecture.
+class Gradient(Protocol):
+    """g = ∇ℓ(x̃_t, θ_t), recorded so that it can be pulled back through."""
+
+    @property
+    def values(self) -> Weights:
+        """g, without its graph."""
+        ...
+
+    def products(self, u: Weights) -> Products:
+        """The products of g with u. The graph is gone afterwards."""
+        ...
+
+
+class Tape(Protocol):
+    """Some updates of a learner: made forwards, then gone through backwards, once each."""
+
+    def forward(self) -> Learner:
+        """Makes all updates; returns the learner after the last."""
+        ...
+
+    def backward(self) -> Iterator[tuple[Learner, Gradient]]:
+        """The learner before each update and the gradient it was made with, the last first."""
+        ...
+
+
+class UpdateFunction(Protocol):
+    """What an engine needs of an update rule."""
+
+    def update(self, learner: Learner, gradient: Weights, step: Step) -> Learner:
+        """The learner after an update along a gradient."""
+        ...
+
+
+class Engine(Protocol):
+    """Computes losses, gradients and their products for J networks."""
+
+    @property
+    def network(self) -> Network:
+        """The architecture."""
+        ...
+
+    @property
+    def objective(self) -> Objective:
+        """What is descended on distilled data, and measured on real data."""
+        ...
+
+    def losses(self, weights: Weights, step: Step) -> Tensor:
+        """ℓ(x̃, θ_j) of J networks, (J,): on one step for all, or on a step of its own each."""
+        ...
+
+    def gradient(self, weights: Weights, step: Step) -> Weights:
+        """g = ∇ℓ(x̃, θ); differentiable again if gradients are enabled."""
+        ...
+
+    def record(self, weights: Weights, step: Step) -> Gradient:
+        """The same, recorded."""
+        ...
+
+    def tape(
+        self, rule: UpdateFunction, learner: Learner, steps: Sequence[Step], segments: int | None
+    ) -> Tape:
+        """A tape of one update on each step.
+
+        Args:
+            rule: The update rule.
+            learner: The learner before the first update.
+            steps: The steps, in order.
+            segments: Into how many parts the updates are divided to save memory.
+        """
+        ...
+
+    def outer_losses(self, weights: Weights, inputs: Tensor, labels: Tensor) -> Tensor:
+        """The losses (J,) on real data; once differentiable."""
+        ...
+
+    def mean_over(
+        self,
+        numbers: range,
+        sample: Callable[[range], Weights],
+        work: Callable[["Engine", Weights], Found],
+    ) -> Found:
+        """Combines what is found for networks of all numbers.
+
+        Args:
+            numbers: The numbers of J networks.
+            sample: Draws the initial weights of some of them.
+            work: Computes some of them, from their initial weights.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class PlainEngine:
+    """Everything at once, in one thread of Python, by autograd.
 
     Attributes:
         network: The architecture.
-        stacked: The same layer by layer, if its layers are known: faster, and for many threads.
-        room: Memory for graphs that are kept, if it can be told what they take.
+        objective: What is descended and measured.
     """
 
-    def __init__(self, network: Network) -> None:
-        self.network = network
-        self.stacked: Stacked | None = stacked(network)
-        # Where torch.func computes networks side by side, graphs do not tell what they keep.
-        room = Room(GRAPH_BYTES if self.side_by_side else WIDE_GRAPH_BYTES)
-        self.room = room if self.stacked else None
+    network: Network
+    objective: Objective
 
-    @property
-    def threads(self) -> int:
-        """How many groups or parts may be computed at the same time, from where it is asked."""
-        # A Network lends its module the weights for each pass, so it serves one thread.
-        on_cpu = self.network.device.type == "cpu"
-        return torch.get_num_threads() if self.stacked and on_cpu else 1
+    def losses(self, weights: Weights, step: Step) -> Tensor:
+        """ℓ(x̃, θ_j) of J networks, (J,): on one step for all, or on a step of its own each."""
+        network = self.network
+        losses = network.own_losses if step.learning_rate.ndim else network.losses
+        return losses(weights, step.inputs, step.labels, self.objective.inner_loss)
 
-    def groups(self, networks: int) -> Groups:
-        """How networks are divided into groups side by side.
+    def gradient(self, weights: Weights, step: Step) -> Weights:
+        return gradient(lambda theta: self.losses(theta, step).sum(), weights)
 
-        A group is computed by one thread: threads that share small operations wait for each other
-        all the time. Only a single wide network is left to torch, with all threads.
-        """
-        threads = self.threads
-        if self.stacked is None or threads == 1:
-            return Groups(networks, networks if self.side_by_side else 1, 0)
-        size = math.ceil(networks / threads) if self.side_by_side else 1
-        alone = networks == 1 and not self.side_by_side
-        return Groups(networks, size, 0 if alone else min(threads, math.ceil(networks / size)))
+    def record(self, weights: Weights, step: Step) -> Gradient:
+        return Recorded(self.gradient, weights, step)
 
-    @property
-    def side_by_side(self) -> bool:
-        """Whether networks are faster side by side than one after the other."""
-        on_cpu = self.network.device.type == "cpu"
-        return self.stacked is None or self.stacked.narrow or not on_cpu
+    def tape(
+        self, rule: UpdateFunction, learner: Learner, steps: Sequence[Step], segments: int | None
+    ) -> Tape:
+        return PlainTape(self, rule, learner, steps)
 
-    def losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
-        """Returns ℓ(x, θ_j) for each of J networks, shape (J,); twice differentiable."""
-        return (self.stacked or self.network).losses(weights, inputs, labels, loss)
+    def outer_losses(self, weights: Weights, inputs: Tensor, labels: Tensor) -> Tensor:
+        return self.network.losses(weights, inputs, labels, self.objective.outer_loss)
 
-    def own_losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
-        """Returns ℓ(x_j, θ_j), each network on inputs (J, N, …) and labels of its own."""
-        return (self.stacked or self.network).own_losses(weights, inputs, labels, loss)
-
-    def mean_losses(
-        self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss, threads: int = 1
-    ) -> Tensor:
-        """The same for a loss that is a mean over examples; once differentiable.
-
-        Where no layer mixes examples, they are taken part by part, by so many threads.
-        """
-        if self.stacked is None:
-            return self.losses(weights, inputs, labels, loss)
-        networks, share_size = len(next(iter(weights.values()))), math.ceil(len(labels) / threads)
-        shares = Groups(len(labels), share_size, threads if threads > 1 else 0)
-
-        def both(leaves: Sequence[Tensor]) -> list[Tensor]:
-            """The losses and their gradients."""
-
-            def part(examples: range) -> list[Tensor]:
-                named = zip(weights, leaves, strict=True)
-                own = {name: leaf.detach().requires_grad_() for name, leaf in named}
-                chosen = slice(examples.start, examples.stop)
-                with torch.enable_grad():
-                    each = self.losses(own, inputs[chosen], labels[chosen], loss)
-                    each = each * (len(examples) / len(labels))
-                    found = torch.autograd.grad(each.sum(), [*own.values()], materialize_grads=True)
-                return [each.detach(), *found]
-
-            def share(examples: range, _: object) -> list[Tensor]:
-                parts = Groups(len(examples), self._part(networks), 0).numbers
-                return _sums(part(examples[n.start : n.stop]) for n in parts)
-
-            return _sums(shares.each(share))
-
-        return Known.apply(both, *weights.values())  # pyright: ignore[reportReturnType]
-
-    def _part(self, networks: int) -> int:
-        """How many examples of a minibatch to take at once, for networks side by side."""
-        assert self.stacked
-        size = self.stacked.widest * networks * self.network.dtype.itemsize
-        weights = sum(w.numel() for w in self.network.weights.values()) * networks
-        # Each part has a gradient of its own to be added up.
-        most = max(PART_BYTES, 4 * weights * self.network.dtype.itemsize)
-        return whole_vectors(most // size)
+    def mean_over(
+        self,
+        numbers: range,
+        sample: Callable[[range], Weights],
+        work: Callable[[Engine, Weights], Found],
+    ) -> Found:
+        return work(self, sample(numbers))
 
 
-def whole_vectors(images: int) -> int:
-    """At most so many images, and at least one, that leave no part of a vector unused."""
-    return images // LANES * LANES or max(1, images)
+class Recorded:
+    """A gradient with its graph.
+
+    Args:
+        function: (θ, step) → ∇ℓ, differentiable.
+        weights: θ.
+        step: x̃, its labels and its learning rate.
+    """
+
+    def __init__(
+        self, function: Callable[[Weights, Step], Weights], weights: Weights, step: Step
+    ) -> None:
+        self._weights = leaves(weights)
+        self._step = step._replace(inputs=leaf(step.inputs), labels=leaf(step.labels))
+        with torch.enable_grad():
+            self._g = function(self._weights, self._step)
+
+    @cached_property
+    def values(self) -> Weights:
+        """g, without its graph."""
+        return {name: one.detach() for name, one in self._g.items()}
+
+    def products(self, u: Weights) -> Products:
+        """The products of g with u, by its graph, which is gone afterwards."""
+        of = [*self._weights.values(), self._step.inputs, self._step.labels]
+        *back, inputs, labels = products([*self._g.values()], of, [u[name] for name in self._g])
+        return Products(self.values, dict(zip(self._weights, back, strict=True)), inputs, labels)
 
 
-class Known(Function):
-    """A function of weights whose losses (J,) and gradients are computed together, at once."""
+class PlainTape:
+    """Keeps every θ_t on the way forward, and records one gradient at a time on the way back."""
 
-    @staticmethod
-    def forward(
-        ctx: Any, both: Callable[[Sequence[Tensor]], list[Tensor]], *weights: Tensor
-    ) -> Tensor:
-        losses, *gradients = both(weights)
-        ctx.save_for_backward(*gradients)
-        return losses
+    def __init__(
+        self, engine: PlainEngine, rule: UpdateFunction, learner: Learner, steps: Sequence[Step]
+    ) -> None:
+        self._engine, self._rule, self._steps = engine, rule, steps
+        self._learners = [learner]
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *v: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        each = (g * v[0].to(g.dtype).view(-1, *[1] * (g.ndim - 1)) for g in ctx.saved_tensors)
-        return None, *each
+    @torch.no_grad()
+    def forward(self) -> Learner:
+        """Makes all updates."""
+        for step in self._steps:
+            learner = self._learners[-1]
+            g = self._engine.gradient(learner.weights, step)
+            self._learners.append(self._rule.update(learner, g, step))
+        return self._learners.pop()
 
-
-def _sums(lists: Iterable[list[Tensor]]) -> list[Tensor]:
-    """Adds lists of tensors up as they come, in order."""
-
-    def added(total: list[Tensor], more: list[Tensor]) -> list[Tensor]:
-        for n, own in enumerate(more):  # one at a time, so that old sums do not pile up
-            total[n] = total[n] + own
-        return total
-
-    return reduce(added, lists)
+    def backward(self) -> Iterator[tuple[Learner, Gradient]]:
+        """Goes back through them."""
+        for step in reversed(self._steps):
+            learner = self._learners.pop()
+            yield learner, self._engine.record(learner.weights, step)

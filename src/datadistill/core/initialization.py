@@ -1,9 +1,11 @@
 """Initializations: the distribution p(θ₀) that distilled data are made for."""
 
 import copy
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal, Protocol, get_args
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -11,27 +13,52 @@ from torch import Tensor, nn
 from ..errors import ConfigError, ModelError
 from .network import Network, Weights
 from .random import stream
+from .seam import Record, Seam
 
 Scheme = Literal[
     "xavier-normal", "xavier-uniform", "he-normal", "he-uniform", "orthogonal", "module"
 ]
 
 
-class Initialization(Protocol):
-    """Where the initial weights of networks come from."""
+DRAW: dict[str, Callable[..., Tensor]] = {
+    "xavier-normal": nn.init.xavier_normal_,
+    "xavier-uniform": nn.init.xavier_uniform_,
+    "he-normal": partial(nn.init.kaiming_normal_, nonlinearity="relu"),
+    "he-uniform": partial(nn.init.kaiming_uniform_, nonlinearity="relu"),
+    "orthogonal": nn.init.orthogonal_,
+}
 
-    @property
-    def fixed(self) -> bool:
-        """Whether every network starts from the same weights."""
-        ...
 
+class Initialization(Seam, seam="initialization"):
+    """Where the initial weights of networks come from.
+
+    Attributes:
+        fixed: Whether every network starts from the same weights. An artefact holds them.
+    """
+
+    fixed: ClassVar[bool] = False
+
+    @abstractmethod
     def sample(self, network: Network, generators: Sequence[torch.Generator]) -> Weights:
         """Draws one network from each generator; returns their stacked weights θ₀."""
-        ...
+
+    @property
+    def held_out_networks(self) -> int | None:
+        """How many networks there are that distillation does not see; None if without end."""
+        return None
+
+    def restored(self, weights: Weights, pool: Any = None) -> "Initialization":
+        """The initialization that was read from an artefact, with what comes with it.
+
+        Args:
+            weights: The weights that the artefact holds for a fixed initialization.
+            pool: The pool that the user named, for networks drawn from one.
+        """
+        return self
 
 
 @dataclass(frozen=True)
-class RandomInit:
+class RandomInit(Initialization, name="random"):
     """Random weights, drawn anew for every network.
 
     Attributes:
@@ -42,16 +69,14 @@ class RandomInit:
 
     scheme: Scheme = "xavier-normal"
 
+    settings = {"scheme": "scheme"}
+
     def __post_init__(self) -> None:
         if self.scheme not in get_args(Scheme):
             raise ConfigError(
                 f"There is no initialization scheme {self.scheme!r}.",
                 f"Choose one of: {', '.join(get_args(Scheme))}.",
             )
-
-    @property
-    def fixed(self) -> bool:
-        return False
 
     def sample(self, network: Network, generators: Sequence[torch.Generator]) -> Weights:
         draw = _draw_module if self.scheme == "module" else self._draw
@@ -67,22 +92,12 @@ class RandomInit:
             return own
         # Drawn in float32 on the CPU, so that every dtype and device starts alike.
         weight = torch.empty(own.shape, dtype=torch.float32)
-        match self.scheme:
-            case "xavier-normal":
-                nn.init.xavier_normal_(weight, generator=generator)
-            case "xavier-uniform":
-                nn.init.xavier_uniform_(weight, generator=generator)
-            case "he-normal":
-                nn.init.kaiming_normal_(weight, nonlinearity="relu", generator=generator)
-            case "he-uniform":
-                nn.init.kaiming_uniform_(weight, nonlinearity="relu", generator=generator)
-            case _:
-                nn.init.orthogonal_(weight, generator=generator)
+        DRAW[self.scheme](weight, generator=generator)
         return weight.to(own.device, own.dtype)
 
 
 @dataclass(frozen=True)
-class FixedInit:
+class FixedInit(Initialization, name="fixed", aliases=("fixed-pretrained",)):
     """One particular network.
 
     Attributes:
@@ -97,9 +112,16 @@ class FixedInit:
     weights: Weights | None = field(default=None, repr=False, compare=False)
     source: str | None = None
 
-    @property
-    def fixed(self) -> bool:
-        return True
+    fixed = True
+    settings = {"seed": "init_seed", "scheme": "scheme"}
+
+    def record(self) -> Record:
+        trained = {} if self.source is None else {"source": self.source}
+        name = "fixed" if self.source is None else "fixed-pretrained"
+        return {"name": name, "scheme": self.scheme, "seed": self.seed, **trained}
+
+    def restored(self, weights: Weights, pool: Any = None) -> "FixedInit":
+        return replace(self, weights=weights or None)
 
     def sample(self, network: Network, generators: Sequence[torch.Generator]) -> Weights:
         if self.weights is None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ..core.split import Body
+from ..engine.frozen_prefix import Body
 from ..progress import Progress, ProgressCallback, silent
 from .labelled import LabelledData
 

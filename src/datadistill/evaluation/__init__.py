@@ -1,5 +1,6 @@
 """Measuring: held-out networks trained on distilled or real data, tested on real data."""
 
+from ..engine.side_by_side import DEFAULT_BYTES
 from .curve import curve
 from .defence import Defence, Defended, defend, standard_defences
 from .evaluate import evaluate, learning_curve
@@ -8,7 +9,6 @@ from .poisoning import Attack, Attacked, Victims, attack, victims_of
 from .reference import train_on_all
 from .result import ClassScore, Evaluation
 from .search import LEARNING_RATES, search, with_rate
-from .side_by_side import DEFAULT_BYTES
 from .testing import test_networks
 from .verify import ClaimError, Verification, claim_of, claimed_split, verify
 

@@ -2,19 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 
-from torch import Tensor
-
-from ..core.distilled import Step, Steps
+from ..core.distilled import Steps
+from ..core.engine import Engine
 from ..core.network import Network, Weights
 from ..core.objective import Objective
-from ..core.team import ALONE, Team
-from ..core.update import GradientDescent
+from ..core.update import GradientDescent, UpdateRule, training
 from ..data import LabelledData
+from ..engine import ALONE, Team, engine_for
+from ..engine.side_by_side import DEFAULT_BYTES, SideBySide
 from ..errors import ConfigError
 from ..progress import ProgressCallback, silent
-from .held_out import HeldOut, Learn, Sample, trail
+from .held_out import HeldOut, Learn, Sample
 from .result import Evaluation
-from .side_by_side import DEFAULT_BYTES, SideBySide
 
 PLAIN = GradientDescent()
 
@@ -26,7 +25,7 @@ def curve(
     data: LabelledData,
     objective: Objective,
     *,
-    rule: GradientDescent = PLAIN,
+    rule: UpdateRule = PLAIN,
     networks: int,
     seed: int = 0,
     after: Sequence[int] | None = None,
@@ -61,24 +60,19 @@ def curve(
     architecture = SideBySide(network, steps.inputs[0], memory)
     held_out = HeldOut(architecture, sample, networks, seed, memory, team, progress)
     return held_out.train_and_test(
-        _learning(architecture, steps, objective, rule),
+        _learning(engine_for(network, objective), steps, rule),
         data,
         objective,
         after=_checked(after, len(steps.schedule)),
-        each=architecture.bytes_in_training(steps.inputs.shape[1], rule.momentum > 0),
+        each=architecture.bytes_in_training(steps.inputs.shape[1], rule),
     )
 
 
-def _learning(
-    architecture: SideBySide, steps: Steps, objective: Objective, rule: GradientDescent
-) -> Learn:
+def _learning(engine: Engine, steps: Steps, rule: UpdateRule) -> Learn:
     """Training on the steps in their order: θ₀, θ₁, …, θ_T."""
 
-    def step_loss(weights: Weights, step: Step) -> Tensor:
-        return architecture.losses(weights, step.inputs, step.labels, objective.inner_loss)
-
     def learn(theta0: Weights, _: range) -> Iterator[Weights]:
-        return trail(rule, step_loss, theta0, steps)
+        return training(rule, engine, theta0, steps)
 
     return learn
 

@@ -16,7 +16,6 @@ from torch import Tensor
 from ..core.distilled import Step, Steps
 from ..core.network import Weights
 from ..core.random import stream
-from ..core.update import gradient
 from ..data import LabelledData
 from ..errors import ConfigError
 from .poisoning import Attacked, Victims
@@ -147,7 +146,8 @@ def defended(
     learner, stopped = victims.rule.start(theta0), []
     for step in steps:
         rate = step.learning_rate * (defence.strength if defence.kind == "factor" else 1)
-        updated = victims.rule(victims.losses, learner, step._replace(learning_rate=rate))
+        g = victims.engine.gradient(learner.weights, step)
+        updated = victims.rule.update(learner, g, step._replace(learning_rate=rate))
         moved = {n: w - learner.weights[n] for n, w in updated.weights.items()}
         share = torch.ones_like(honest.norms[:, 0])
         if defence.kind == "cap":
@@ -185,9 +185,8 @@ def _threshold(defence: Defence, honest: Honest) -> Tensor:
 
 def _signs(victims: Victims, weights: Weights, step: Step) -> tuple[Tensor, Tensor]:
     """The loss and the gradient's norm of each network on a step, (J,) each, in float64."""
-    losses = victims.losses(weights, step)
-    found = gradient(lambda theta: victims.losses(theta, step).sum(), weights)
-    return losses.double().cpu(), _norms(found)
+    losses = victims.engine.losses(weights, step)
+    return losses.double().cpu(), _norms(victims.engine.gradient(weights, step))
 
 
 def _norms(tree: Weights) -> Tensor:

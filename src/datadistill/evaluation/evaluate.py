@@ -8,14 +8,14 @@ from typing import Any
 from torch import nn
 
 from ..artefact import DistilledData
-from ..core.team import ALONE, Team
+from ..engine.side_by_side import DEFAULT_BYTES
+from ..engine.team import ALONE, Team
 from ..progress import ProgressCallback, silent
 from .curve import curve
 from .learners import HELD_OUT_NETWORKS as HELD_OUT_NETWORKS
 from .learners import Learners
 from .learners import check_inputs as check_inputs
 from .result import Evaluation as Evaluation
-from .side_by_side import DEFAULT_BYTES
 from .testing import test_networks as test_networks
 
 

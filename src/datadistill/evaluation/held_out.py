@@ -1,24 +1,23 @@
 """Held-out networks: trained in groups side by side, and tested along the way."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
 import torch
 
-from ..core.distilled import Step
-from ..core.groups import Groups, in_order
 from ..core.initialization import networks_for
 from ..core.network import Weights
 from ..core.objective import Objective
-from ..core.team import Team
-from ..core.update import GradientDescent, StepLoss
 from ..data import LabelledData
+from ..engine.groups import Groups, in_order
+from ..engine.side_by_side import SideBySide
+from ..engine.team import Team
+from ..engine.testing import Sums, Tester
 from ..errors import ConfigError
 from ..progress import Progress, ProgressCallback
 from .result import Evaluation
-from .side_by_side import SideBySide
-from .testing import Sums, Tester
+from .testing import evaluation_of, joined
 
 Sample = Callable[[Sequence[torch.Generator]], Weights]
 """Draws the initial weights θ₀ of one network per generator."""
@@ -93,18 +92,10 @@ class HeldOut:
             )
             found = in_order(groups.each(work))
         sums = dict(zip(tests, _gather(self.team, self.networks, found), strict=True))
-        return [tester.evaluation([sums[t]], self.seed, t) for t in after]
-
-
-def trail(
-    rule: GradientDescent, loss: StepLoss, theta0: Weights, steps: Iterable[Step]
-) -> Iterator[Weights]:
-    """θ₀, θ₁, …: the weights before the first step and after every one."""
-    learner = rule.start(theta0)
-    yield learner.weights
-    for step in steps:
-        learner = rule(loss, learner, step)
-        yield learner.weights
+        return [
+            evaluation_of(sums[t], tester, data, objective, seed=self.seed, updates=t)
+            for t in after
+        ]
 
 
 def _tested(
@@ -128,7 +119,7 @@ def _tested(
 
 def _gather(team: Team, networks: int, found: list[list[Sums]]) -> list[Sums]:
     """The sums of all networks, from every member's groups; one for each test."""
-    tests = [Sums(*map(torch.cat, zip(*groups, strict=True))) for groups in found]
+    tests = [joined(groups) for groups in found]
     rows = torch.stack([torch.cat([s.scores, s.losses[:, None]], 1) for s in tests], 1)
     gathered = team.gather(range(networks), rows).unbind(1)
     return [Sums(one[:, :-1], one[:, -1]) for one in gathered]

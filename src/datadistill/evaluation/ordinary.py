@@ -1,7 +1,7 @@
 """Ordinary training: the distilled images as a plain data set, in shuffled minibatches."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -11,26 +11,27 @@ from torch import Tensor, nn
 
 from ..artefact import DistilledData
 from ..core.distilled import Step, Steps
+from ..core.engine import Engine
 from ..core.network import Weights
-from ..core.objective import Objective
-from ..core.optimizer import adam, adam_init
 from ..core.random import stream
-from ..core.team import ALONE, Team
-from ..core.update import GradientDescent, gradient
+from ..core.update import Momentum, training
+from ..engine import ALONE, Team, engine_for
+from ..engine.in_place import InPlaceAdam
+from ..engine.side_by_side import DEFAULT_BYTES, SideBySide
 from ..errors import ConfigError
 from ..progress import ProgressCallback, silent
-from .held_out import HeldOut, Learn, trail
+from .held_out import HeldOut, Learn
 from .learners import Learners
 from .result import Evaluation
-from .side_by_side import DEFAULT_BYTES, SideBySide
 
 MOMENTUM = 0.9
 BETAS = (0.9, 0.999)
 RATES = {"sgd": 0.01, "adam": 0.001}
 """Learning rates that are usual for each optimizer."""
 
+RULES = {"sgd": Momentum(MOMENTUM), "adam": InPlaceAdam(BETAS)}
+
 OptimizerName = Literal["sgd", "adam"]
-OwnLoss = Callable[[Weights, Step], Tensor]
 
 
 @dataclass(frozen=True)
@@ -78,18 +79,6 @@ class OrdinaryTraining:
             order = stream(seed, "ordinary training", number, epoch)
             yield from torch.randperm(examples, generator=order).split(self.batch_size)
 
-    def learn(self, loss: OwnLoss, theta0: Weights, batches: Iterator[Step]) -> Iterator[Weights]:
-        """θ₀, θ₁, … of J networks, each on minibatches of its own."""
-        if self.optimizer == "sgd":
-            yield from trail(GradientDescent(MOMENTUM), loss, theta0, batches)
-        else:
-            weights, state = theta0, adam_init(theta0)
-            yield weights
-            for batch in batches:
-                direction = gradient(lambda w, b=batch: loss(w, b).sum(), weights)
-                weights, state = adam(weights, direction, state, self.rate, BETAS)
-                yield weights
-
 
 def evaluate_ordinary(
     distilled: DistilledData | str | Path,
@@ -123,7 +112,7 @@ def evaluate_ordinary(
         team: The processes among which the networks are divided.
         progress: Called after every group of networks.
     """
-    training = training or OrdinaryTraining()
+    ordinary = training or OrdinaryTraining()
     learners = Learners.of(distilled, data, networks, module, architecture, device)
     network, objective = learners.network, learners.distilled.objective
     steps = learners.distilled.steps.to(network.device, network.dtype)
@@ -133,34 +122,28 @@ def evaluate_ordinary(
         side_by_side, learners.sample, learners.networks, seed, memory, team, progress
     )
     (found,) = held_out.train_and_test(
-        _learning(side_by_side, steps, objective, training, seed),
+        _learning(engine_for(network, objective), steps, ordinary, seed),
         learners.data,
         objective,
-        after=[training.epochs * math.ceil(len(images) / training.batch_size)],
-        each=side_by_side.bytes_in_training(min(training.batch_size, len(images)), momentum=True),
+        after=[ordinary.epochs * math.ceil(len(images) / ordinary.batch_size)],
+        each=side_by_side.bytes_in_training(
+            min(ordinary.batch_size, len(images)), Momentum(MOMENTUM)
+        ),
     )
-    notes = [str(training), *([learners.note] if learners.note else [])]
+    notes = [str(ordinary), *([learners.note] if learners.note else [])]
     return replace(found, note="; ".join(notes))
 
 
-def _learning(
-    architecture: SideBySide,
-    steps: Steps,
-    objective: Objective,
-    training: OrdinaryTraining,
-    seed: int,
-) -> Learn:
+def _learning(engine: Engine, steps: Steps, ordinary: OrdinaryTraining, seed: int) -> Learn:
     """Training on all images in minibatches, each network's in an order of its own."""
     inputs, labels = steps.inputs.flatten(0, 1), steps.labels.flatten(0, 1)
-    rate = torch.tensor(training.rate, dtype=inputs.dtype, device=inputs.device)
-
-    def own_loss(weights: Weights, batch: Step) -> Tensor:
-        return architecture.own_losses(weights, batch.inputs, batch.labels, objective.inner_loss)
+    rate = torch.tensor(ordinary.rate, dtype=inputs.dtype, device=inputs.device)
 
     def learn(theta0: Weights, numbers: range) -> Iterator[Weights]:
-        orders = [training.minibatches(seed, number, len(inputs)) for number in numbers]
+        orders = [ordinary.minibatches(seed, number, len(inputs)) for number in numbers]
         chosen = (torch.stack(each).to(inputs.device) for each in zip(*orders, strict=True))
-        batches = (Step(inputs[indices], labels[indices], rate) for indices in chosen)
-        return training.learn(own_loss, theta0, batches)
+        rates = rate.expand(len(numbers))  # one for each network: each has a batch of its own
+        batches = (Step(inputs[indices], labels[indices], rates) for indices in chosen)
+        return training(RULES[ordinary.optimizer], engine, theta0, batches)
 
     return learn

@@ -11,21 +11,21 @@ import torch
 from torch import Tensor, nn
 
 from ..artefact import DistilledData
-from ..core.distilled import Step, Steps
-from ..core.groups import Groups
+from ..core.distilled import Steps
 from ..core.initialization import networks_for
 from ..core.network import Network, Weights
-from ..core.poisoning import Poisoning
-from ..core.update import GradientDescent
+from ..core.objective import Poisoning
+from ..core.update import GradientDescent, UpdateRule, train
 from ..data import LabelledData
+from ..engine.groups import Groups
+from ..engine.side_by_side import DEFAULT_BYTES, SideBySide
+from ..engine.testing import TEST_BATCH
 from ..errors import ConfigError
 from ..pools import HeldOutInit, PoolInit
 from ..progress import Progress, ProgressCallback, silent
 from .held_out import Sample
 from .learners import Learners
 from .result import ClassScore
-from .side_by_side import DEFAULT_BYTES, SideBySide
-from .testing import TEST_BATCH
 
 PLAIN = GradientDescent()
 Result = TypeVar("Result")
@@ -117,7 +117,7 @@ class Victims:
         *,
         networks: int,
         seed: int = 0,
-        rule: GradientDescent = PLAIN,
+        rule: UpdateRule = PLAIN,
         memory: int = DEFAULT_BYTES,
         progress: ProgressCallback = silent,
         others: Sample | None = None,
@@ -129,6 +129,7 @@ class Victims:
         self.network, self.data, self.objective = network, data, objective
         self.networks, self.seed, self.rule, self.memory = networks, seed, rule, memory
         self._sample, self._others, self.progress = sample, others or sample, progress
+        self.engine = engine_for(network, objective)
         self._architecture = SideBySide(network, data.example(), memory)
         self._drawing, self._classes = Lock(), objective.classes(network.outputs)
 
@@ -174,23 +175,15 @@ class Victims:
         return Groups.within(
             self.memory,
             self.networks,
-            each=architecture.bytes_in_training(images, self.rule.momentum > 0),
+            each=architecture.bytes_in_training(images, self.rule),
             besides=architecture.bytes_in_testing(),
             # Image files are decoded by processes of their own, for one thread.
             threads=architecture.threads if isinstance(self.data.inputs, Tensor) else 1,
         ).each(group)
 
-    def losses(self, weights: Weights, step: Step) -> Tensor:
-        """ℓ(x̃, θ_j) of each of J networks on a step."""
-        loss = self.objective.inner_loss
-        return self._architecture.losses(weights, step.inputs, step.labels, loss)
-
     def after(self, theta0: Weights, steps: Steps) -> Weights:
         """θ_T: the networks after all updates."""
-        learner = self.rule.start(theta0)
-        for step in steps:
-            learner = self.rule(self.losses, learner, step)
-        return learner.weights
+        return train(self.rule, self.engine, theta0, steps)
 
     def calls(self, weights: Weights) -> Tensor:
         """(J, C, C): how many examples of class c network j calls k."""
@@ -259,7 +252,7 @@ def victims_of(
     objective = learners.distilled.objective
     if not isinstance(objective, Poisoning):
         raise ConfigError(
-            f"These distilled data are for {objective.record}, not for poisoning.",
+            f"These distilled data are for {objective.text}, not for poisoning.",
             "Distil with --objective poisoning, or evaluate them as they are.",
         )
     return Victims(

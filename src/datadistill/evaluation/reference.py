@@ -5,14 +5,15 @@ from typing import Any
 
 import torch
 
+from ..core.distilled import Step
 from ..core.network import Network, Weights
 from ..core.objective import Objective
-from ..core.optimizer import adam, adam_init
 from ..core.random import minibatch, stream
-from ..core.update import gradient
+from ..core.update import training
 from ..data import LabelledData
+from ..engine import engine_for
+from ..engine.in_place import InPlaceAdam, OnRealData
 from ..progress import Progress, ProgressCallback, silent
-from .side_by_side import SideBySide
 
 
 def train_on_all(
@@ -45,23 +46,19 @@ def learning_on_all(
     seed: int = 0,
     progress: ProgressCallback = silent,
 ) -> Iterator[Weights]:
-    """The same, epoch by epoch: the weights after each."""
-    weights, state = theta0, adam_init(theta0)
-    architecture = SideBySide(network, data.example())
+    """The same, epoch by epoch: the weights after each, which change in place."""
+    engine = OnRealData(engine_for(network, objective))
     updates = max(len(data) // batch_size, 1)
     total = epochs * updates
-    for t in range(total):
-        with torch.no_grad():
+
+    def batches() -> Iterator[Step]:
+        for t in range(total):
             indices = minibatch(seed, t, batch_size, len(data))
             views = stream(seed, "training on all, views", t)
             inputs, labels = data.batch(indices, network.device, network.dtype, views)
-            direction = gradient(
-                lambda w, x=inputs, y=labels: architecture.losses(
-                    w, x, y, objective.outer_loss
-                ).sum(),
-                weights,
-            )
-            weights, state = adam(weights, direction, state, lr, (0.9, 0.999))
-        progress(Progress("training on all", t + 1, total))
-        if (t + 1) % updates == 0:
+            yield Step(inputs, labels, torch.tensor(lr))
+
+    for t, weights in enumerate(training(InPlaceAdam(), engine, theta0, batches())):
+        progress(Progress("training on all", t, total))
+        if t and t % updates == 0:
             yield weights

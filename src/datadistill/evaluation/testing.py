@@ -1,121 +1,67 @@
-"""Testing J trained networks on real data."""
+"""What trained networks reach on real data."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from ..core.groups import Groups
 from ..core.network import Network, Weights
 from ..core.objective import Objective
 from ..data import LabelledData
+from ..engine.groups import Groups
+from ..engine.side_by_side import DEFAULT_BYTES, SideBySide
+from ..engine.testing import Sums, Tester
 from .result import ClassScore, Evaluation
-from .side_by_side import DEFAULT_BYTES, SideBySide
-
-TEST_BATCH = 1024  # examples
-TEST_BYTES = 2**26  # of inputs, which bounds the batches of large images
 
 
-class Sums(NamedTuple):
-    """Sums over the test examples of J networks, in float64.
-
-    Attributes:
-        scores: (J, classes) of the metric, by class; a single column without classes.
-        losses: (J,).
-    """
-
-    scores: Tensor
-    losses: Tensor
-
-    def metrics(self, examples: int) -> list[float]:
-        """The metric of each network over all examples."""
-        return (self.scores.sum(1) / examples).tolist()
-
-
-class Tester:
-    """Real data to test networks on.
+def evaluation_of(
+    sums: Sums,
+    tester: Tester,
+    data: LabelledData,
+    objective: Objective,
+    *,
+    seed: int = 0,
+    updates: int | None = None,
+) -> Evaluation:
+    """The figures of networks that were tested.
 
     Args:
-        networks: The architecture.
-        data: The real data.
-        objective: What is measured.
-
-    Attributes:
-        bytes: An estimate of what testing needs, however many networks there are.
-        threads: How many groups of networks may be tested at the same time.
-        examples: How many examples there are.
+        sums: What the tester found.
+        tester: What tested them.
+        data: The real data it tested on.
+        objective: What was measured.
+        seed: Which networks they are.
+        updates: After how many updates they were tested.
     """
+    return Evaluation(
+        values=tuple((sums.scores.sum(1) / len(data)).tolist()),
+        losses=tuple((sums.losses / len(data)).tolist()),
+        metric=objective.metric,
+        data=data.name,
+        split=data.split,
+        examples=len(data),
+        seed=seed,
+        by_class=_by_class(sums.scores, tester.counts, data) if tester.has_classes else (),
+        updates=updates,
+    )
 
-    def __init__(self, networks: SideBySide, data: LabelledData, objective: Objective) -> None:
-        self._networks, self._data, self._objective = networks, data, objective
-        self.examples = len(data)
-        self._has_classes = data.labels.ndim == 1 and not data.labels.is_floating_point()
-        self._classes = data.labels.cpu() if self._has_classes else torch.zeros(len(data)).long()
-        self._counts = torch.bincount(self._classes)
-        size = networks.network.dtype.itemsize * data.input_shape.numel()
-        self._together = networks.test_batch(max(1, min(TEST_BATCH, TEST_BYTES // size)))
-        self.bytes = networks.bytes_in_testing() + 2 * self._together * size
-        # Image files are decoded by processes of their own, for one thread.
-        self.threads = networks.threads if isinstance(data.inputs, Tensor) else 1
 
-    def __call__(self, weights: Weights, wanted: Callable[[], None] = lambda: None) -> Sums:
-        """Tests J networks on all examples.
+def joined(groups: Sequence[Sums]) -> Sums:
+    """The sums of groups of networks, in their order."""
+    return Sums(*map(torch.cat, zip(*groups, strict=True)))
 
-        Args:
-            weights: Their stacked weights.
-            wanted: Called now and then; may raise.
-        """
-        networks = len(next(iter(weights.values())))
-        scores = torch.zeros(networks, len(self._counts), dtype=torch.float64)
-        losses = torch.zeros(networks, dtype=torch.float64)
-        device, dtype = self._networks.network.device, self._networks.network.dtype
-        for begin in range(0, len(self._data), self._together):
-            wanted()
-            batch = slice(begin, begin + self._together)
-            inputs, labels = self._data.batch(batch, device, dtype)
-            outputs = self._networks.outputs(weights, inputs)
-            each = self._objective.score(outputs, labels).cpu().double()
-            scores.index_add_(1, self._classes[batch], each)
-            loss = torch.stack([self._objective.outer_loss(one, labels) for one in outputs])
-            losses += loss.cpu().double() * len(labels)
-        return Sums(scores, losses)
 
-    @property
-    def nothing(self) -> Sums:
-        """The sums of no networks at all."""
-        scores = torch.zeros(0, len(self._counts), dtype=torch.float64)
-        return Sums(scores, torch.zeros(0, dtype=torch.float64))
-
-    def evaluation(
-        self, groups: Sequence[Sums], seed: int = 0, updates: int | None = None
-    ) -> Evaluation:
-        """Puts the figures of groups of networks together, in their order."""
-        scores = torch.cat([sums.scores for sums in groups])
-        losses = torch.cat([sums.losses for sums in groups])
-        return Evaluation(
-            values=tuple((scores.sum(1) / len(self._data)).tolist()),
-            losses=tuple((losses / len(self._data)).tolist()),
-            metric=self._objective.metric,
-            data=self._data.name,
-            split=self._data.split,
-            examples=len(self._data),
-            seed=seed,
-            by_class=self._by_class(scores) if self._has_classes else (),
-            updates=updates,
+def _by_class(scores: Tensor, counts: Tensor, data: LabelledData) -> tuple[ClassScore, ...]:
+    names = data.class_names
+    return tuple(
+        ClassScore(
+            names[number] if names else str(number),
+            count,
+            tuple((scores[:, number] / count).tolist()),
         )
-
-    def _by_class(self, scores: Tensor) -> tuple[ClassScore, ...]:
-        names = self._data.class_names
-        return tuple(
-            ClassScore(
-                names[number] if names else str(number),
-                count,
-                tuple((scores[:, number] / count).tolist()),
-            )
-            for number, count in enumerate(self._counts.tolist())
-            if count
-        )
+        for number, count in enumerate(counts.tolist())
+        if count
+    )
 
 
 def test_networks(
@@ -146,4 +92,4 @@ def test_networks(
         chosen = slice(numbers.start, numbers.stop)
         return tester({name: w[chosen] for name, w in weights.items()}, wanted)
 
-    return tester.evaluation(groups.each(test))
+    return evaluation_of(joined(groups.each(test)), tester, data, objective)

@@ -8,11 +8,11 @@ from torch import nn
 
 from ..artefact import Claim, DistilledData
 from ..data import LabelledData, as_data
+from ..engine.side_by_side import DEFAULT_BYTES
 from ..errors import ArtefactError, DataDistillError, DataError, PoolError
 from ..progress import ProgressCallback, silent
 from .evaluate import evaluate
 from .result import Evaluation
-from .side_by_side import DEFAULT_BYTES
 
 STANDARD_ERRORS = 2
 FEW_EXAMPLES = 3  # whose answer rounding may turn, or one in a thousand where that is more

@@ -1,19 +1,21 @@
 """Random pre-trained initializations: networks drawn from a pool."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 
 from ..core.initialization import Initialization, NetworkGenerator
 from ..core.network import Network, Weights
+from ..core.seam import Record
 from ..errors import ConfigError, PoolError
 from .pool import Pool
 
 
 @dataclass(frozen=True)
-class PoolInit:
+class PoolInit(Initialization, name="random-pretrained"):
     """Training networks of a pool, drawn at random: what distillation sees.
 
     Attributes:
@@ -27,6 +29,31 @@ class PoolInit:
     pool: Pool
     networks: int | None = None
     noise: float = 0.0
+
+    settings = {"networks": "pool_networks", "noise": "pool_noise"}
+
+    def record(self) -> Record:
+        """The pool by its name and the hashes of its networks: files do not hold them."""
+        pool = self.pool
+        return {
+            "name": self.name,
+            "scheme": pool.origin.configuration["scheme"],
+            "pool": {
+                "name": pool.name,
+                "identity": pool.origin.identity,
+                "networks": self.count,
+                "seen": "".join(one[:16] for one in pool.hashes("train", self.count)),
+            },
+        }
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Any:
+        """What evaluation sees: the held-out networks of the pool, which is to be named."""
+        return HeldOutInit(values["pool"]["name"], record_of=dict(values))
+
+    @property
+    def held_out_networks(self) -> int:
+        return self.pool.count("held-out")
 
     def __post_init__(self) -> None:
         if not 0 <= self.noise < math.inf:
@@ -50,11 +77,6 @@ class PoolInit:
         """How many networks there are to draw from."""
         return self.pool.count("train") if self.networks is None else self.networks
 
-    @property
-    def fixed(self) -> bool:
-        """Whether every network starts from the same weights."""
-        return False
-
     def sample(self, network: Network, generators: Sequence[torch.Generator]) -> Weights:
         """Draws one network from each generator; returns their stacked weights θ₀."""
         return network.stack([self._drawn(one) for one in generators])
@@ -73,30 +95,38 @@ class PoolInit:
 
 
 @dataclass(frozen=True)
-class HeldOutInit:
+class HeldOutInit(Initialization):
     """Held-out networks of a pool, one after the other: what evaluation sees.
 
     Network number k is the k-th of them, so that none comes twice.
 
     Attributes:
-        name: What the pool is called that was distilled for.
+        of: What the pool is called that was distilled for.
         pool: The pool, where it is at hand.
+        record_of: What is recorded of it.
     """
 
-    name: str
-    pool: Pool | None = field(default=None)
+    of: str
+    pool: Pool | None = field(default=None, compare=False)
+    record_of: Record = field(default_factory=dict[str, Any], compare=False)
+
+    def record(self) -> Record:
+        """That of the initialization that was distilled for."""
+        return {"name": PoolInit.name, **self.record_of}
 
     @property
-    def fixed(self) -> bool:
-        """Whether every network starts from the same weights."""
-        return False
+    def held_out_networks(self) -> int:
+        return self.found.count("held-out")
+
+    def restored(self, weights: Weights, pool: Any = None) -> "HeldOutInit":
+        return replace(self, pool=pool)
 
     @property
     def found(self) -> Pool:
         """The pool; an error where it is not at hand."""
         if self.pool is None:
             raise PoolError(
-                f"These distilled data are for networks of the pool {self.name}, which is not "
+                f"These distilled data are for networks of the pool {self.of}, which is not "
                 "in the file.",
                 "Name its folder: --pool DIR, or load(…).with_pool(DIR).",
             )
@@ -110,13 +140,8 @@ class HeldOutInit:
 
 def at_most(initialization: Initialization, networks: int) -> int:
     """As many held-out networks as are wanted by default, or all that a pool has."""
-    match initialization:
-        case PoolInit(pool):
-            return min(networks, pool.count("held-out"))
-        case HeldOutInit():
-            return min(networks, initialization.found.count("held-out"))
-        case _:
-            return networks
+    there = initialization.held_out_networks
+    return networks if there is None else min(networks, there)
 
 
 def check_enough(initialization: Initialization, networks: int) -> None:

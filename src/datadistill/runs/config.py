@@ -13,12 +13,10 @@ from pydantic import TypeAdapter, ValidationError
 from ..core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
 from ..core.device import DeviceName, DtypeName
 from ..core.initialization import Scheme
-from ..core.objective import Objective
+from ..core.objective import Objective, OwnObjective, Poisoning
 from ..core.objectives import check_name, objective_named
-from ..core.own_objective import OwnObjective
-from ..core.poisoning import Poisoning
 from ..core.settings import DistillerConfig, default_networks
-from ..core.team import check_division
+from ..engine.team import check_division
 from ..errors import ConfigError, did_you_mean
 from ..models.own import locate_function
 

@@ -12,9 +12,7 @@ from ..artefact import DistilledData
 from ..core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
 from ..core.device import resolve_device, resolve_dtype
 from ..core.initialization import FixedInit, Initialization, RandomInit
-from ..core.objective import Classification, Objective
-from ..core.own_objective import OwnObjective
-from ..core.poisoning import Poisoning
+from ..core.objective import Classification, Objective, OwnObjective, Poisoning
 from ..data import as_data
 from ..errors import ConfigError
 from ..pools import PoolInit

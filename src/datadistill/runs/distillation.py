@@ -19,9 +19,9 @@ from ..core.initialization import Initialization
 from ..core.network import Network
 from ..core.objective import Objective
 from ..core.random import minibatch, stream
-from ..core.split import split, steps_through
 from ..data import LabelledData
 from ..data.features import Features
+from ..engine.frozen_prefix import split, steps_through
 from ..errors import NonFiniteError
 from ..evaluation import Evaluation, curve, evaluate
 from ..pools import PoolInit, at_most, check_enough

@@ -14,9 +14,9 @@ from ..core.initialization import Scheme
 from ..errors import ConfigError
 from ..evaluation import DEFAULT_BYTES
 from ..pools import Part, Pool
+from ..pools.pretraining import Pretraining, Tell
+from ..pools.settings import PoolSettings, Preset
 from ..progress import ProgressCallback, silent
-from .pool_settings import PoolSettings, Preset
-from .pretrain import Pretraining, Tell
 from .team import follow
 from .team.processes import Processes
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..artefact import DistilledData, load
 from ..data import LabelledData
+from ..durations import time_text
 from ..errors import DataDistillError, FileError, RunError, TeamError
 from ..evaluation import evaluate
 from ..lock import locked
@@ -17,7 +18,6 @@ from ..pools import PoolInit
 from ..progress import Progress, ProgressCallback, silent
 from .config import differences
 from .distillation import Distillation
-from .planning.cost import time_text
 from .state import RunState
 from .store.checkpoint import (
     Checkpoint,

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from ..artefact import DistilledData
 from ..core.distilled import Steps
 from ..core.network import Network
-from ..core.split import Body, split, steps_through
 from ..data import LabelledData
 from ..data.features import Features
+from ..engine.frozen_prefix import Body, split, steps_through
 from ..progress import ProgressCallback
 from .context import Images
 

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from ...core.distiller import Distiller, DistillerState
-from ...core.team import Team
+from ...durations import time_text
+from ...engine.team import Team
 from ..config import RunConfig
 from ..distillation import Distillation
 from ..experiment import Experiment
 from ..team.processes import world_size
-from .cost import time_text
 
 WORTH_IT = 0.85
 """Share of the time of threads that processes may take, to be worth their memory."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ...core.team import Team
+from ...engine.team import Team
 from ...errors import ConfigError
 from .launch import FOLLOW, launched
 from .link import Link

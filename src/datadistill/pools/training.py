@@ -10,23 +10,24 @@ from threading import Lock
 import torch
 from torch import Tensor
 
+from ..core.distilled import Step
 from ..core.engine import Engine
-from ..core.groups import Groups
 from ..core.initialization import RandomInit, networks_for
 from ..core.network import Network, Weights
 from ..core.objective import Classification
 from ..core.random import stream
-from ..core.update import gradient
+from ..core.update import Momentum, training
 from ..data import LabelledData
+from ..engine import engine_for
+from ..engine.groups import Groups
+from ..engine.in_place import InPlaceAdam
+from ..engine.side_by_side import DEFAULT_BYTES, SideBySide
+from ..engine.testing import Tester
 from ..errors import NonFiniteError
-from ..evaluation import DEFAULT_BYTES
-from ..evaluation.side_by_side import SideBySide
-from ..evaluation.testing import Tester
-from ..pools import Part
-from ..pools.chunks import finite
-from .pool_settings import PoolSettings
+from .chunks import finite
+from .index import Part
+from .settings import PoolSettings
 
-EPS = 1e-8
 OBJECTIVE = Classification()
 
 
@@ -108,19 +109,16 @@ class PoolTrainer:
     def learn(self, part: Part, numbers: range) -> Iterator[Weights]:
         """Trains networks side by side with Adam; yields θ₁, θ₂, …, each in place of the last."""
         settings = self.settings
-        with torch.no_grad():
-            generators = networks_for(settings.seed, f"pool, {part} network", numbers)
-            theta = RandomInit(settings.scheme).sample(self.network, generators)
-            adam = _Adam(theta, settings.betas)
-            for t, (epoch, inputs, labels) in enumerate(self._minibatches(part, numbers)):
-                direction = gradient(
-                    lambda w, x=inputs, y=labels: self._engine.own_losses(
-                        w, x, y, OBJECTIVE.inner_loss
-                    ).sum(),
-                    theta,
-                )
-                adam.update(theta, direction, settings.rate(epoch, t / self.updates))
-                yield theta
+        generators = networks_for(settings.seed, f"pool, {part} network", numbers)
+        theta0 = RandomInit(settings.scheme).sample(self.network, generators)
+        learned = training(InPlaceAdam(settings.betas), self._engine, theta0, self._steps(part, numbers))
+        return itertools.islice(learned, 1, None)
+
+    def _steps(self, part: Part, numbers: range) -> Iterator[Step]:
+        """All minibatches with the learning rates of their updates."""
+        for t, (epoch, *batch) in enumerate(self._minibatches(part, numbers)):
+            rate = torch.tensor(self.settings.rate(epoch, t / self.updates), dtype=torch.float64)
+            yield Step(*batch, rate.expand(len(numbers)))
 
     def _minibatches(self, part: Part, numbers: range) -> Iterator[tuple[int, Tensor, Tensor]]:
         """Each epoch's minibatches: inputs (J, N, …) and labels, each network's in its order."""
@@ -172,7 +170,7 @@ class PoolTrainer:
 
     @cached_property
     def _engine(self) -> Engine:
-        return Engine(self.network)
+        return engine_for(self.network, OBJECTIVE)
 
     @cached_property
     def _architecture(self) -> SideBySide:
@@ -181,9 +179,9 @@ class PoolTrainer:
     def _groups(self, networks: int) -> Groups:
         """How networks are divided among threads; wide ones are faster one by one."""
         architecture = self._architecture
-        each = architecture.bytes_in_training(self.settings.batch_size, momentum=True)
+        each = architecture.bytes_in_training(self.settings.batch_size, Momentum())
         # Image files are decoded by processes of their own, for one thread.
-        threads = self._engine.threads if isinstance(self.data.inputs, Tensor) else 1
+        threads = architecture.threads if isinstance(self.data.inputs, Tensor) else 1
         groups = Groups.within(
             self.memory,
             networks,
@@ -191,36 +189,12 @@ class PoolTrainer:
             besides=architecture.bytes_in_testing(),
             threads=threads,
         )
-        if not self._engine.side_by_side:
+        if not architecture.side_by_side:
             return Groups(networks, 1, groups.workers)
         if threads == 1 or groups.size < networks:
             return groups
         size = math.ceil(networks / threads)  # a few networks keep all threads busy too
         return Groups(networks, size, min(threads, math.ceil(networks / size)))
-
-
-class _Adam:
-    """Adam of J networks at once, in place: it works on each weight alone.
-
-    :func:`datadistill.core.optimizer.adam` is the same as a pure function, which takes three
-    times as long.
-    """
-
-    def __init__(self, weights: Weights, betas: tuple[float, float]) -> None:
-        self._betas, self._count = betas, 0
-        self._first = {name: torch.zeros_like(w) for name, w in weights.items()}
-        self._second = {name: torch.zeros_like(w) for name, w in weights.items()}
-
-    def update(self, weights: Weights, direction: Weights, lr: float) -> None:
-        """Makes one update (Kingma and Ba 2014, Algorithm 1)."""
-        b1, b2 = self._betas
-        self._count += 1
-        rate = lr / (1 - b1**self._count)
-        root = math.sqrt(1 - b2**self._count)
-        for name, g in direction.items():
-            first = self._first[name].lerp_(g, 1 - b1)
-            second = self._second[name].mul_(b2).addcmul_(g, g, value=1 - b2)
-            weights[name].addcdiv_(first, second.sqrt().div_(root).add_(EPS), value=-rate)
 
 
 def _joined(lists: list[list[float] | None]) -> list[float] | None:

@@ -5,18 +5,18 @@ one. ``torch.compile`` makes few of many. It takes about a minute, so only long 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.func import grad, vjp
 
-from ..kernels.library import tell_not_compiled
-from .attention import twice_differentiable
-from .distilled import Step
-from .network import Loss, Network, Weights
-from .update import Gradient, Learner, Products, Update, through_graph
+from ..core.attention import twice_differentiable
+from ..core.distilled import Step
+from ..core.engine import Products, Recorded
+from ..core.network import Loss, Network, Weights
+from .kernels.library import tell_not_compiled
 
 
 class Functions:
@@ -61,17 +61,17 @@ class Functions:
             return None
         return {name: torch.stack([one[name] for one in found]) for name in weights}
 
-    def products(self, g: Gradient, u: list[Tensor]) -> Products | None:
+    def products(self, weights: Weights, step: Step, u: Weights) -> Products | None:
         """The products of the same with u."""
-        along = dict(zip(g.weights, u, strict=True))
-        found = self._each(self._products, g.step, g.weights, along)
+        found = self._each(self._products, step, weights, u)
         if found is None:
             return None
         values, back, inputs, labels = zip(*found, strict=True)
-        g_values, of_weights = (
-            [torch.stack([one[name] for one in own]) for name in along] for own in (values, back)
+        g, of_weights = (
+            {name: torch.stack([one[name] for one in own]) for name in weights}
+            for own in (values, back)
         )
-        return Products(g_values, of_weights, torch.stack(inputs), torch.stack(labels))
+        return Products(g, of_weights, torch.stack(inputs), torch.stack(labels))
 
     def _each(self, function: Callable[..., Any], step: Step, *given: Weights) -> list[Any] | None:
         """What a function gives for each network, if it can be compiled."""
@@ -91,35 +91,36 @@ class Functions:
         return found
 
 
-@dataclass(frozen=True)
-class CompiledUpdate(Update):
-    """An update by compiled functions; where they fail, as it is without.
+class CompiledGradient:
+    """A gradient by compiled functions, which begin anew; where they fail, by its graph.
 
-    Attributes:
+    Args:
         functions: The compiled functions.
+        function: (θ, step) → ∇ℓ, differentiable.
+        weights: θ.
+        step: What ℓ is of.
     """
 
-    functions: Functions = field(kw_only=True)
+    def __init__(
+        self,
+        functions: Functions,
+        function: Callable[[Weights, Step], Weights],
+        weights: Weights,
+        step: Step,
+    ) -> None:
+        self._functions, self._function = functions, function
+        self._weights, self._step = weights, step
 
-    def __call__(self, learner: Learner, step: Step) -> Learner:
-        if torch.is_grad_enabled() or not step.learning_rate.ndim:
-            return super().__call__(learner, step)
-        found = self.functions.gradient(learner.weights, step)
-        if found is None:
-            return super().__call__(learner, step)
-        return self.rule.moved(learner, step, found)
+    @cached_property
+    def values(self) -> Weights:
+        """g, without its graph."""
+        found = self._functions.gradient(self._weights, self._step)
+        return self._recorded().values if found is None else found
 
-    def record(self, learner: Learner, step: Step) -> Gradient:
-        """Only where it stands: the compiled products begin anew."""
-        if self.functions.failed or not step.learning_rate.ndim:
-            return super().record(learner, step)
-        return Gradient(learner, learner.weights, step, [])
+    def products(self, u: Weights) -> Products:
+        """The products of g with u."""
+        found = self._functions.products(self._weights, self._step, u)
+        return self._recorded().products(u) if found is None else found
 
-    def pull_back(self, g: Gradient, v: list[Tensor]) -> tuple[list[Tensor], Step]:
-        if g.values:
-            return super().pull_back(g, v)
-        return self.rule.pull_back(g, v, self._products)
-
-    def _products(self, g: Gradient, u: list[Tensor]) -> Products:
-        found = self.functions.products(g, u)
-        return found or through_graph(super().record(g.learner, g.step), u)
+    def _recorded(self) -> Recorded:
+        return Recorded(self._function, self._weights, self._step)

@@ -4,7 +4,7 @@ Random streams are numbered, so it does not matter which member draws a network:
 share of the numbers, and one sum over all members gives everyone the same losses and gradient.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -31,6 +31,18 @@ class Team:
     def sum(self, tensor: Tensor) -> Tensor:
         """Adds up the tensors of all members; all get the same bits."""
         return tensor
+
+    def begin(self, content: Callable[[], bytes]) -> None:
+        """Sends the other members what they need to begin, and waits until they are ready."""
+
+    def ready(self) -> None:
+        """Tells the member that leads that this one is ready to begin."""
+
+    def finish(self) -> None:
+        """Tells it that this one's work is finished, and stays until all is over."""
+
+    def wait_until_finished(self) -> None:
+        """Waits for the work of the others, however long it takes."""
 
     def share(self, numbers: range) -> range:
         """The part of some numbers that is this member's: one after the other, nearly equal."""

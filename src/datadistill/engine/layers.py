@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..core.network import Weights
 from .bilinear import Layer, bilinear
-from .network import Weights
 
 RELU: set[object] = {F.relu, torch.relu, "relu", nn.ReLU}
 ELEMENTWISE: set[object] = {

@@ -16,19 +16,19 @@ from ..core.device import resolve_device
 from ..core.network import Network
 from ..data import LabelledData, as_data
 from ..data.fingerprint import data_hash
+from ..durations import time_text
+from ..engine import ALONE, Team
+from ..engine.side_by_side import DEFAULT_BYTES
 from ..errors import ConfigError, TeamError
-from ..evaluation import DEFAULT_BYTES
 from ..lock import locked
 from ..models.description import describe, weights_hash
-from ..pools import PARTS, Part, Pool
-from ..pools.chunks import contents_of, write_chunk
-from ..pools.index import DataRecord, Index, Origin
 from ..progress import Progress, ProgressCallback, silent
-from .planning.cost import time_text
-from .pool_folder import PoolFolder, Share, missing
-from .pool_settings import PoolSettings, Preset
-from .pool_training import OBJECTIVE, PoolTrainer
-from .team.processes import Processes
+from .chunks import contents_of, write_chunk
+from .folder import PoolFolder, Share, missing
+from .index import PARTS, DataRecord, Index, Origin, Part
+from .pool import Pool
+from .settings import PoolSettings, Preset
+from .training import OBJECTIVE, PoolTrainer
 
 CHUNK_NETWORKS = 16
 CHUNK_BYTES = 2**28
@@ -87,7 +87,7 @@ def pretrain(
         memory=memory,
         progress=progress,
     )
-    return work.lead({"train": networks, "held-out": held_out}, Processes(), tell)
+    return work.lead({"train": networks, "held-out": held_out}, ALONE, tell)
 
 
 @dataclass
@@ -145,7 +145,7 @@ class Pretraining:
         trainer = PoolTrainer(network, rest, validation, test, settings, memory)
         return cls(PoolFolder(folder, origin), trainer, progress)
 
-    def lead(self, wanted: dict[Part, int], team: Processes, tell: Tell | None) -> Pool:
+    def lead(self, wanted: dict[Part, int], team: Team, tell: Tell | None) -> Pool:
         """Trains the networks that are missing, with the other processes, and writes the index.
 
         Args:
@@ -172,7 +172,7 @@ class Pretraining:
             self.folder.adopt(index)
         return Pool(self.folder.path)
 
-    def follow(self, content: bytes, team: Processes) -> None:
+    def follow(self, content: bytes, team: Team) -> None:
         """Trains this process's part of what process 0 has found missing."""
         told = json.loads(content)
         if told["identity"] != self.folder.origin.identity:

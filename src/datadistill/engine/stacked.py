@@ -12,11 +12,11 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, fx, nn
 
-from ..kernels import NARROW, Pooling, convolution
+from ..core.network import Loss, Network, Weights
+from ..core.random import stream
 from . import layers
+from .kernels import NARROW, Pooling, convolution
 from .layers import Compute, Names
-from .network import Loss, Network, Weights
-from .random import stream
 
 
 class _Call(NamedTuple):

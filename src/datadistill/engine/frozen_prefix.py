@@ -11,9 +11,11 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn.modules.batchnorm import _NormBase  # pyright: ignore[reportPrivateUsage]
 
-from .distilled import Steps
-from .network import Network
-from .random import stream
+from ..core.distilled import Steps
+from ..core.network import Network
+from ..core.objective import Objective
+from ..core.parametrisation import Parameters, Parametrisation
+from ..core.random import stream
 from .saved import saved_storages
 from .stacked import agree
 
@@ -21,7 +23,7 @@ PART_BYTES = 2**26
 """What the graph of a part of the images may keep."""
 
 
-class Body:
+class FrozenPrefix:
     """Frozen layers: images (N, …) → features (N, …), each image by itself.
 
     Images are taken in parts whose graph fits a bound, which changes no gradient: the parts do
@@ -76,26 +78,55 @@ class Body:
         return sum(saved_storages(lambda: self._module(image)).values())
 
 
-def steps_through(body: Body, steps: Steps) -> Steps:
+def steps_through(prefix: FrozenPrefix, steps: Steps) -> Steps:
     """Steps of features, for steps of images."""
-    features = body(steps.inputs.flatten(0, 1))
+    features = prefix(steps.inputs.flatten(0, 1))
     return replace(steps, inputs=features.unflatten(0, steps.inputs.shape[:2]))
 
 
 @dataclass(frozen=True)
-class Split:
-    """A network in two: network(weights, x) = head(weights, body(x)).
+class FrozenFeatures(Parametrisation):
+    """Distilled data as features: what frozen layers make of the images.
 
     Attributes:
-        body: Frozen layers that come before all learned ones.
+        images: The parametrisation of the images.
+        prefix: The frozen layers.
+    """
+
+    images: Parametrisation
+    prefix: FrozenPrefix
+
+    def start(self, steps: Steps, objective: Objective, outputs: torch.Size) -> Parameters:
+        """That of the images."""
+        return self.images.start(steps, objective, outputs)
+
+    def steps(self, parameters: Parameters) -> Steps:
+        """Steps of features."""
+        return steps_through(self.prefix, self.images.steps(parameters))
+
+    def pull_back(self, parameters: Parameters, gradient: Steps) -> dict[str, Tensor]:
+        """Back through the frozen layers, then to what is learned of the images."""
+        images = self.images.steps(parameters).inputs
+        v = gradient.inputs.flatten(0, 1)
+        pulled = self.prefix.pull_back(images.flatten(0, 1), v[None])[0]
+        pulled = pulled.unflatten(0, images.shape[:2])
+        return self.images.pull_back(parameters, replace(gradient, inputs=pulled))
+
+
+@dataclass(frozen=True)
+class Split:
+    """A network in two: network(weights, x) = head(weights, prefix(x)).
+
+    Attributes:
+        prefix: Frozen layers that come before all learned ones.
         head: The rest, with all weights of the network by the same names.
     """
 
-    body: Body
+    prefix: FrozenPrefix
     head: Network
 
 
-def split(network: Network) -> Split | None:
+def split_frozen(network: Network) -> Split | None:
     """Splits a network where its frozen beginning ends; None if it has none or cannot be split."""
     module = network.module()
     if all(p.requires_grad for p in module.parameters()):
@@ -106,11 +137,11 @@ def split(network: Network) -> Split | None:
         parts = _graphs(module)
         if parts is None:
             return None
-        body = Body(parts[0], network.example)
-        head = Network(parts[1], body(network.example))
+        prefix = FrozenPrefix(parts[0], network.example)
+        head = Network(parts[1], prefix(network.example))
     except Exception:  # tracing refuses a module in as many ways as there are modules
         return None
-    found = Split(body, head)
+    found = Split(prefix, head)
     return found if _agrees(network, found) else None
 
 
@@ -170,7 +201,7 @@ def _agrees(network: Network, found: Split) -> bool:
     weights, example = network.stack([weights]), network.example
     with torch.no_grad():
         expected = network(weights, example)
-        alone = torch.cat([found.body(one) for one in example.split(1)])
+        alone = torch.cat([found.prefix(one) for one in example.split(1)])
         return agree(found.head(weights, alone), expected)
 
 

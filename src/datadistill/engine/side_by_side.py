@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor
 
-from ..core.engine import Engine, whole_vectors
-from ..core.network import Loss, Network, Weights
-from ..core.saved import saved_storages
+from ..core.network import Network, Weights
+from ..core.update import UpdateRule
+from .saved import saved_storages
+from .vectorised import Vectorised, whole_vectors
 
 DEFAULT_BYTES = 2**30
 LAYER_BYTES = 2**24  # of a layer's result in testing: larger ones leave the processor's cache
@@ -26,21 +27,18 @@ class SideBySide:
         self.network = network
         self._layer_bytes = min(LAYER_BYTES, memory // (2 * LAYERS_AT_ONCE))
         self.example = example.to(network.device, network.dtype)
-        self._engine = Engine(network)
-        self._stacked = self._engine.stacked
+        self._vectorised = Vectorised(network)
+        self._stacked = self._vectorised.stacked
 
     @property
     def threads(self) -> int:
         """How many groups of networks may be computed at the same time."""
-        return self._engine.threads
+        return self._vectorised.threads
 
-    def losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
-        """Returns ℓ(x, θ_j) for each of J networks, shape (J,)."""
-        return self._engine.losses(weights, inputs, labels, loss)
-
-    def own_losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
-        """Returns ℓ(x_j, θ_j), each network on inputs (J, N, …) and labels of its own."""
-        return self._engine.own_losses(weights, inputs, labels, loss)
+    @property
+    def side_by_side(self) -> bool:
+        """Whether networks are faster side by side than one after the other."""
+        return self._vectorised.side_by_side
 
     def outputs(self, weights: Weights, inputs: Tensor) -> Tensor:
         """Returns the outputs (J, N, …) for the same N inputs, keeping no graph.
@@ -66,11 +64,13 @@ class SideBySide:
             return most
         return max(1, min(most, ALONE_BYTES // max(self._kept(), 1)))
 
-    def bytes_in_training(self, images: int, momentum: bool = False) -> int:
+    def bytes_in_training(self, images: int, rule: UpdateRule) -> int:
         """Estimates what one network needs while it is trained on so many images."""
-        weights = sum(w.numel() * w.element_size() for w in self.network.weights.values())
+        own = self.network.weights
+        weights = sum(w.nbytes for w in own.values())
+        carried = sum(t.nbytes for t in rule.start(own).leaves()) - weights
         # θ_t, θ_{t+1}, the gradient and what they are made of; activations and their gradients.
-        return (7 if momentum else 5) * weights + 2 * images * self._kept()
+        return 5 * weights + 2 * carried + 2 * images * self._kept()
 
     def bytes_in_testing(self) -> int:
         """Estimates what testing needs, however many networks there are."""

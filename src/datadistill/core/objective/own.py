@@ -1,17 +1,18 @@
 """A user's own objective: any function of logits and labels."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 from torch.func import vmap
 
-from ..errors import ConfigError
-from .network import Loss
-from .objective import Classification
-from .random import stream
+from ...errors import ConfigError
+from ..network import Loss
+from ..random import stream
+from ..seam import Record
+from .classification import Classification
 
 REMEDY = "It must turn logits (N, classes) and labels (N,) into one differentiable number."
 EXAMPLES = 64
@@ -19,7 +20,7 @@ EXAMPLES = 64
 
 
 @dataclass(frozen=True)
-class OwnObjective(Classification):
+class OwnObjective(Classification, name="own-loss"):
     """Classification with an outer loss of the user's own.
 
     Only the outer loss is the user's: what distilled data are learned for. The learner goes on to
@@ -34,7 +35,6 @@ class OwnObjective(Classification):
     function: Loss | None
     reference: str
 
-    name = "own"
     is_mean = False
 
     @classmethod
@@ -43,8 +43,16 @@ class OwnObjective(Classification):
         named: Any = function if hasattr(function, "__qualname__") else type(function)
         return cls(function, f"{named.__module__}:{named.__qualname__}")
 
+    def record(self) -> Record:
+        return {"name": self.name, "function": self.reference}
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Self:
+        """The objective without its function: no file imports code."""
+        return cls(None, str(values["function"]))
+
     @property
-    def record(self) -> str:
+    def text(self) -> str:
         return self.reference
 
     def outer_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:

@@ -8,10 +8,9 @@ import torch
 
 from .. import files
 from ..errors import RunError
-from ..pools import PARTS, Part
-from ..pools.chunks import check_file, read_chunk
-from ..pools.index import Index, Origin, path_of, read_index, write_index
 from ..version import __version__
+from .chunks import check_file, read_chunk
+from .index import PARTS, Index, Origin, Part, path_of, read_index, write_index
 
 Share = tuple[Part, range]
 """Networks that are trained together and written as one file."""

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..errors import ConfigError, DataError
-from .objective import Classification
+from ...errors import ConfigError, DataError
+from .classification import Classification
 
 
 @dataclass(frozen=True)
-class Poisoning(Classification):
+class Poisoning(Classification, name="poisoning"):
     """Cross-entropy with the attacked class K relabelled as the target T.
 
     Only the labels of real data are modified: distilled labels stay one per class, and the learner
@@ -24,8 +24,9 @@ class Poisoning(Classification):
     attacked: int = 0
     target: int = 1
 
-    name = "poisoning"
+    settings = {"attacked": "attacked", "target": "target"}
     metric = "accuracy on modified labels"
+    is_mean = True
 
     def __post_init__(self) -> None:
         if min(self.attacked, self.target) < 0:
@@ -40,7 +41,7 @@ class Poisoning(Classification):
             )
 
     @property
-    def record(self) -> str:
+    def text(self) -> str:
         return f"{self.name} {self.attacked}→{self.target}"
 
     def modified(self, labels: Tensor) -> Tensor:

@@ -1,0 +1,37 @@
+"""The stored graph: autograd through all updates at once."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..distilled import Steps
+from ..engine import Engine
+from ..gradients import leaf, products
+from ..learner import Learner
+from ..update.rule import UpdateRule
+from .adjoint import Adjoint, OuterLoss
+
+
+@dataclass(frozen=True)
+class StoredGraph(Adjoint, name="stored-graph"):
+    """Exact, and keeps the graphs of all T updates: faster where memory allows."""
+
+    keeps_graph = True
+
+    def __call__(
+        self,
+        rule: UpdateRule,
+        engine: Engine,
+        learner: Learner,
+        steps: Steps,
+        outer_loss: OuterLoss,
+        generator: torch.Generator,
+    ) -> tuple[Tensor, Steps]:
+        steps = Steps(leaf(steps.inputs), leaf(steps.labels), leaf(steps.learning_rates))
+        with torch.enable_grad():
+            for step in steps:
+                learner = rule.update(learner, engine.gradient(learner.weights, step), step)
+            losses = outer_loss(learner.weights)
+            of = [steps.inputs, steps.labels, steps.learning_rates]
+            return losses.detach(), Steps(*products([losses.mean()], of))

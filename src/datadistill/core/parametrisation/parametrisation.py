@@ -1,0 +1,67 @@
+"""Parametrisations: how the numbers that are learned become distilled data."""
+
+from abc import abstractmethod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..distilled import Steps
+from ..gradients import leaves, products
+from ..objective import Objective
+from ..seam import Seam
+
+Tree = dict[str, Tensor]
+
+RATES = "raw_rates"
+"""A parameter of this name has an outer learning rate of its own, ``rates_lr``."""
+
+
+class Parameters(NamedTuple):
+    """The tensors behind distilled data.
+
+    Attributes:
+        learned: Those that are learned.
+        constants: Those that are not.
+    """
+
+    learned: Tree
+    constants: Tree
+
+    @property
+    def all(self) -> Tree:
+        """Both."""
+        return {**self.constants, **self.learned}
+
+
+class Parametrisation(Seam, seam="parametrisation"):
+    """Parameters → distilled data.
+
+    An implementation writes :meth:`start` and :meth:`steps`, a differentiable function of tensors
+    that changes nothing.
+    """
+
+    @abstractmethod
+    def start(self, steps: Steps, objective: Objective, outputs: torch.Size) -> Parameters:
+        """The parameters of the distilled data that an optimisation starts from.
+
+        Args:
+            steps: Inputs, labels and learning rates to start from. The labels are class indices,
+                or the targets of a regression.
+            objective: What the data are learned for.
+            outputs: The shape of a network's output for one input.
+        """
+
+    @abstractmethod
+    def steps(self, parameters: Parameters) -> Steps:
+        """The distilled data: positive learning rates, labels, and inputs in normalised space."""
+
+    def pull_back(self, parameters: Parameters, gradient: Steps) -> Tree:
+        """The gradient of what is learned, from that of the steps: derived by autograd."""
+        learned = leaves(parameters.learned)
+        with torch.enable_grad():
+            made = self.steps(parameters._replace(learned=learned))
+        outputs = [made.inputs, made.labels, made.learning_rates]
+        v = [gradient.inputs, gradient.labels, gradient.learning_rates]
+        found = products(outputs, [*learned.values()], v)
+        return dict(zip(learned, found, strict=True))

@@ -1,0 +1,165 @@
+"""Seams: the places where an implementation can be replaced by another.
+
+An implementation is found by its name and written to files as a record: plain data from which the
+same object can be made again.
+"""
+
+import ast
+import importlib
+import json
+import pkgutil
+from abc import ABC
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, ClassVar, Self
+
+from ..errors import ConfigError, did_you_mean
+
+Record = dict[str, Any]
+"""``{"name": …}`` with all that the object depends on, in the types of JSON."""
+
+
+class Seam(ABC):
+    """A kind of object with many implementations, each found by its name.
+
+    A class that gives ``seam`` opens a seam; the classes below it are its implementations. One
+    with a ``name`` is built in. Any other is called by where it is defined,
+    ``package.module:Class``, or by the reference under which the user named it. Example::
+
+        class UpdateRule(Seam, seam="update rule"): ...
+
+        @dataclass(frozen=True)
+        class Momentum(UpdateRule, name="momentum"):
+            momentum: float = 0.9
+
+    Attributes:
+        seam: What this kind of object is called in messages.
+        name: What files and flags call the implementation.
+        settings: The run's settings from which a built-in implementation takes its fields:
+            field → setting.
+    """
+
+    seam: ClassVar[str]
+    name: ClassVar[str]
+    settings: ClassVar[Mapping[str, str]] = {}
+    _implementations: ClassVar[dict[str, type["Seam"]]]
+
+    def __init_subclass__(
+        cls, *, seam: str = "", name: str = "", aliases: Iterable[str] = (), **more: Any
+    ) -> None:
+        super().__init_subclass__(**more)
+        if seam:
+            cls.seam, cls._implementations = seam, {}
+            return
+        for alias in (*aliases, name or f"{cls.__module__}:{cls.__qualname__}"):
+            cls.register(alias)
+
+    @classmethod
+    def register(cls, name: str) -> type[Self]:
+        """Makes this implementation known by a name; files call it so from then on."""
+        cls.name = name
+        cls._implementations[name] = cls
+        return cls
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """The built-in implementations."""
+        return [name for name in cls._implementations if ":" not in name]
+
+    @classmethod
+    def implementation(cls, name: str) -> type[Self]:
+        """The class that a name stands for; runs no code.
+
+        A user's own class is known once it has been imported.
+        """
+        if name in cls._implementations:
+            return cls._implementations[name]  # pyright: ignore[reportReturnType]
+        if ":" in name:
+            raise ConfigError(
+                f"The {cls.seam} {name} is not at hand: files never import code.",
+                f"Import it first, or name it with --{cls.seam.replace(' ', '-')} {name}.",
+            )
+        raise ConfigError(
+            f"There is no {cls.seam} {name!r}.{did_you_mean(name, cls.names())}",
+            f"Choose one of: {', '.join(cls.names())}; or your own as package.module:Class or "
+            "file.py:Class.",
+        )
+
+    def record(self) -> Record:
+        """Plain data from which :meth:`from_record` makes the same object again."""
+        values = {f.name: getattr(self, f.name) for f in _fields(self)}
+        return {"name": self.name, **values}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """The object of a record."""
+        values = {name: value for name, value in record.items() if name != "name"}
+        return cls.implementation(str(record.get("name", ""))).from_values(values)
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Self:
+        """An object of this class from the values of its fields, as JSON has them."""
+        known = {field.name: field for field in _fields(cls)}
+        for name in values:
+            if name not in known:
+                raise ConfigError(
+                    f"The {cls.seam} {cls.name} has no field {name!r}.",
+                    f"It has {', '.join(known) or 'none'}.",
+                )
+        try:
+            return cls(**{n: tuple(v) if isinstance(v, list) else v for n, v in values.items()})
+        except TypeError as error:
+            raise ConfigError(
+                f"The {cls.seam} {cls.name} cannot be made of {dict(values)}: {error}",
+                "Give all its fields, with values of the right type.",
+            ) from None
+
+    @property
+    def text(self) -> str:
+        """The record in one line: ``name``, or ``name(field=value, …)`` for a user's own."""
+        values = {name: value for name, value in self.record().items() if name != "name"}
+        if ":" not in self.name or not values:
+            return self.name
+        return f"{self.name}({', '.join(f'{n}={v!r}' for n, v in values.items())})"
+
+    def check_recordable(self) -> None:
+        """Refuses an object that cannot be made again from its record."""
+        what = f"The {self.seam} {self.name} cannot be recorded"
+        remedy = "Make it a frozen dataclass of plain values, or write record() and from_values()."
+        try:
+            record = json.loads(json.dumps(self.record()))
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"{what}: {error}.", remedy) from None
+        try:
+            again = json.loads(json.dumps(type(self).from_record(record).record()))
+        except Exception as error:
+            raise ConfigError(f"{what}: {error}", remedy) from error
+        if again != record:
+            raise ConfigError(f"{what}: from_record() gives {again} for {record}.", remedy)
+
+
+def parse(text: str) -> tuple[str, Record]:
+    """Splits ``name(field=value, …)`` into the name and the values of the fields."""
+    name, bracket, arguments = text.partition("(")
+    if not bracket:
+        return text, {}
+    try:
+        call = ast.parse(f"f({arguments}", mode="eval").body
+        assert isinstance(call, ast.Call)
+        assert not call.args
+        return name, {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+    except (SyntaxError, ValueError, AssertionError):
+        raise ConfigError(
+            f"{text!r} cannot be read.", "Write file.py:Class or file.py:Class(name=value, …)."
+        ) from None
+
+
+def discover(package: str, path: Iterable[str]) -> None:
+    """Imports every module of a package, so that its implementations are known."""
+    for module in sorted(pkgutil.iter_modules(path), key=lambda found: found.name):
+        importlib.import_module(f"{package}.{module.name}")
+
+
+def _fields(kind: object) -> list[Any]:
+    """The fields of a dataclass that make it what it is."""
+    return [f for f in fields(kind) if f.compare] if is_dataclass(kind) else []  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,23 @@
+"""Update rules: how learners change their weights. One rule a file, found by its name."""
+
+from ..seam import discover
+from .adam import Adam
+from .gradient_descent import GradientDescent
+from .momentum import Momentum
+from .nesterov import Nesterov
+from .rule import UpdateRule
+from .training import train, training
+from .weight_decay import WeightDecay
+
+discover(__name__, __path__)
+
+__all__ = [
+    "Adam",
+    "GradientDescent",
+    "Momentum",
+    "Nesterov",
+    "UpdateRule",
+    "WeightDecay",
+    "train",
+    "training",
+]

@@ -1,0 +1,57 @@
+"""Gradient descent with heavy-ball momentum."""
+
+from dataclasses import dataclass
+
+import torch
+
+from ...errors import ConfigError
+from ..distilled import Step
+from ..engine import Gradient
+from ..learner import Learner
+from ..network import Weights
+from .rule import UpdateRule, moved, rate_gradient, rate_of
+
+VELOCITY = "velocity"
+
+
+@dataclass(frozen=True)
+class Momentum(UpdateRule, name="momentum"):
+    """v ← μ v + ∇ℓ(x̃_t, θ_t), θ_{t+1} = θ_t − η̃_t v.
+
+    Attributes:
+        momentum: μ, at least 0 and below 1.
+    """
+
+    momentum: float = 0.9
+
+    settings = {"momentum": "momentum"}
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.momentum < 1:
+            raise ConfigError(
+                f"momentum is {self.momentum}.", "Set momentum to at least 0 and below 1."
+            )
+
+    def start(self, weights: Weights) -> Learner:
+        zeros = {name: torch.zeros_like(w) for name, w in weights.items()}
+        return Learner(weights, {VELOCITY: zeros})
+
+    def update(self, learner: Learner, gradient: Weights, step: Step) -> Learner:
+        velocity = self._velocity(learner, gradient)
+        return Learner(moved(learner.weights, velocity, step), {VELOCITY: velocity})
+
+    def pull_back(
+        self, learner: Learner, g: Gradient, step: Step, v: Learner
+    ) -> tuple[Learner, Step]:
+        """As for gradient descent, with u = −η̃_t ∂L/∂θ_{t+1} + ∂L/∂v_{t+1}."""
+        of_velocity = v.memory[VELOCITY]
+        u = {n: -rate_of(step, one) * one + of_velocity[n] for n, one in v.weights.items()}
+        found = g.products(u)
+        weights = {name: one + found.weights[name] for name, one in v.weights.items()}
+        rate = rate_gradient(v.weights, self._velocity(learner, found.values), step)
+        back = {name: self.momentum * one for name, one in u.items()}
+        return Learner(weights, {VELOCITY: back}), Step(found.inputs, found.labels, rate)
+
+    def _velocity(self, learner: Learner, gradient: Weights) -> Weights:
+        before = learner.memory[VELOCITY]
+        return {name: self.momentum * before[name] + g for name, g in gradient.items()}

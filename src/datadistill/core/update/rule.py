@@ -1,0 +1,84 @@
+"""Update rules: how a learner changes its weights on one step of distilled data."""
+
+from abc import abstractmethod
+
+import torch
+from torch import Tensor
+
+from ..distilled import Step
+from ..engine import Gradient
+from ..gradients import leaf, leaves, products
+from ..learner import Learner
+from ..network import Weights
+from ..seam import Seam
+
+
+class UpdateRule(Seam, seam="update rule"):
+    """θ_t, ∇ℓ(x̃_t, θ_t), η̃_t → θ_{t+1}.
+
+    An implementation writes :meth:`update`, a differentiable function of tensors that changes
+    nothing, and :meth:`start` if it carries something along.
+    """
+
+    def start(self, weights: Weights) -> Learner:
+        """A learner at its initial weights θ₀."""
+        return Learner(weights)
+
+    @abstractmethod
+    def update(self, learner: Learner, gradient: Weights, step: Step) -> Learner:
+        """The learner after an update along a gradient.
+
+        Args:
+            learner: θ_t, and what :meth:`start` or the last update put into its memory.
+            gradient: ∇ℓ(x̃_t, θ_t), with an axis of networks in front as all tensors here.
+            step: x̃_t, its labels and its learning rate; see :func:`rate_of`.
+        """
+
+    def pull_back(
+        self, learner: Learner, g: Gradient, step: Step, v: Learner
+    ) -> tuple[Learner, Step]:
+        """The vector-Jacobian product of one update: derived from :meth:`update` by autograd.
+
+        With f the update and g = ∇ℓ(x̃_t, θ_t), θ_{t+1} = f(θ_t, g, η̃_t). The gradient v = ∂L/∂θ_{t+1}
+        becomes ⟨v, ∂f/∂θ_t⟩ + ∂⟨u, g⟩/∂θ_t with u = ⟨v, ∂f/∂g⟩; the step gets ∂⟨u, g⟩/∂x̃_t, and its
+        rate ⟨v, ∂f/∂η̃_t⟩.
+
+        Args:
+            learner: The learner before the update.
+            g: The gradient it was made with.
+            step: What it was made on.
+            v: The gradient with respect to the learner after the update.
+
+        Returns:
+            The gradients with respect to the learner before the update, and to the step.
+        """
+        before = learner.rebuild([leaf(own) for own in learner.leaves()])
+        along, eta = leaves(g.values), leaf(step.learning_rate)
+        with torch.enable_grad():
+            after = self.update(before, along, step._replace(learning_rate=eta))
+        of = [*before.leaves(), *along.values(), eta]
+        *found, rate = products(after.leaves(), of, v.leaves())
+        count = len(found) - len(along)
+        back, u = learner.rebuild(found[:count]), dict(zip(along, found[count:], strict=True))
+        through = g.products(u)
+        weights = {name: w + through.weights[name] for name, w in back.weights.items()}
+        return Learner(weights, back.memory), Step(through.inputs, through.labels, rate)
+
+
+def rate_of(step: Step, w: Tensor) -> Tensor:
+    """The learning rate, or one for each network, as a factor of a weight's gradient (J, …)."""
+    rate = step.learning_rate.to(w.dtype)
+    return rate.reshape(-1, *[1] * (w.ndim - 1)) if rate.ndim else rate
+
+
+def moved(weights: Weights, direction: Weights, step: Step) -> Weights:
+    """θ − η̃ · direction."""
+    return {name: w - rate_of(step, w) * direction[name] for name, w in weights.items()}
+
+
+def rate_gradient(v: Weights, direction: Weights, step: Step) -> Tensor:
+    """−⟨v, direction⟩, of each network if each has a rate of its own."""
+    eta = step.learning_rate
+    pairs = ((one.flatten(1), direction[name].flatten(1)) for name, one in v.items())
+    each = torch.stack([torch.linalg.vecdot(*pair).to(eta.dtype) for pair in pairs])
+    return -each.sum(0) if eta.ndim else -each.sum()

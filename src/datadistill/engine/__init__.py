@@ -1,0 +1,12 @@
+"""How distillation is computed fast: the same numbers as the plain engine of the core.
+
+Networks side by side, layer by layer, in groups over threads and processes; C kernels; minibatches
+in parts; graphs that are kept; compiled updates; frozen layers that are not unrolled.
+"""
+
+from .choice import EngineName, chosen, using
+from .factory import engine_for
+from .fast import FastEngine
+from .team import ALONE, Team
+
+__all__ = ["ALONE", "EngineName", "FastEngine", "Team", "chosen", "engine_for", "using"]

@@ -1,0 +1,34 @@
+"""Which engine computes: the fast one, or the plain one of the core."""
+
+import contextlib
+import os
+from collections.abc import Generator
+from contextvars import ContextVar
+from typing import Literal, get_args
+
+from ..errors import ConfigError
+
+EngineName = Literal["fast", "plain"]
+VARIABLE = "DATADISTILL_ENGINE"
+
+_chosen: ContextVar[EngineName | None] = ContextVar("engine", default=None)
+
+
+def chosen() -> EngineName:
+    """The engine in use: that of :func:`using`, else ``$DATADISTILL_ENGINE``, else the fast one."""
+    name = _chosen.get() or os.environ.get(VARIABLE) or "fast"
+    if name not in get_args(EngineName):
+        raise ConfigError(
+            f"There is no engine {name!r}.", f"Set {VARIABLE} to fast or plain, or unset it."
+        )
+    return name
+
+
+@contextlib.contextmanager
+def using(name: EngineName | None) -> Generator[None]:
+    """Within it, an engine computes everything; None leaves the choice as it is."""
+    before = _chosen.set(name or _chosen.get())
+    try:
+        yield
+    finally:
+        _chosen.reset(before)

@@ -1,0 +1,142 @@
+"""The fast engine: the interface of the core's plain engine, and the same numbers up to rounding."""
+
+import copy
+from collections.abc import Callable, Sequence
+from functools import cached_property, reduce
+
+import torch
+from torch import Tensor
+
+from ..core.distilled import Step
+from ..core.engine import Engine, Found, Gradient, Recorded, Tape, UpdateFunction
+from ..core.gradients import gradient
+from ..core.learner import Learner
+from ..core.network import Network, Weights
+from ..core.objective import Objective
+from .compiled import CompiledGradient, Functions
+from .graph_budget import GRAPH_BYTES, WIDE_GRAPH_BYTES, GraphBudget
+from .micro_batches import InParts, check_no_mixing, losses_in_parts
+from .tape import SegmentedTape
+from .team import ALONE, Team
+from .vectorised import Vectorised
+
+
+class FastEngine:
+    """Networks side by side in groups over threads, divided among the members of a team.
+
+    Args:
+        network: The architecture.
+        objective: What is descended on distilled data, and measured on real data.
+        micro_batch: Images to compute at a time; all by default.
+        compiled: Whether updates are compiled, where the layers are not known.
+        team: The members among which networks are divided.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        objective: Objective,
+        *,
+        micro_batch: int | None = None,
+        compiled: bool = False,
+        team: Team = ALONE,
+    ) -> None:
+        self.network, self.objective = network, objective
+        self.micro_batch, self.team = micro_batch, team
+        self.vectorised = Vectorised(network)
+        if micro_batch:
+            check_no_mixing(network)
+        self.compiled = compiled and self.compilable
+        self._threads = 1
+        # Where torch.func computes networks side by side, graphs do not tell what they keep.
+        most = GRAPH_BYTES if self.vectorised.side_by_side else WIDE_GRAPH_BYTES
+        known = self.vectorised.stacked and not micro_batch
+        self._budget = GraphBudget(most) if known else None
+
+    @property
+    def compilable(self) -> bool:
+        """Whether there may be something to gain by compiling: not where layers are known."""
+        on_cpu = self.network.device.type == "cpu"
+        return on_cpu and self.vectorised.stacked is None and not self.micro_batch
+
+    @cached_property
+    def functions(self) -> Functions:
+        """The compiled functions of the updates."""
+        return Functions(self.network, self.objective.inner_loss)
+
+    def losses(self, weights: Weights, step: Step) -> Tensor:
+        """ℓ(x̃, θ_j) of J networks, (J,): on one step for all, or on a step of its own each."""
+        own = step.learning_rate.ndim
+        losses = self.vectorised.own_losses if own else self.vectorised.losses
+        return losses(weights, step.inputs, step.labels, self.objective.inner_loss)
+
+    def gradient(self, weights: Weights, step: Step) -> Weights:
+        """g = ∇ℓ(x̃, θ); differentiable again if gradients are enabled."""
+        if self.micro_batch:
+            return InParts(self.losses, weights, step, self.micro_batch).values
+        if self.compiled and step.learning_rate.ndim and not torch.is_grad_enabled():
+            found = self.functions.gradient(weights, step)
+            if found is not None:
+                return found
+        return self._gradient(weights, step)
+
+    def record(self, weights: Weights, step: Step) -> Gradient:
+        """The same, recorded so that it can be pulled back through."""
+        if self.micro_batch:
+            return InParts(self.losses, weights, step, self.micro_batch)
+        if self.compiled and step.learning_rate.ndim and not self.functions.failed:
+            return CompiledGradient(self.functions, self._gradient, weights, step)
+        return Recorded(self._gradient, weights, step)
+
+    def tape(
+        self, rule: UpdateFunction, learner: Learner, steps: Sequence[Step], segments: int | None
+    ) -> Tape:
+        """A tape that keeps as many weights and graphs as there is room for."""
+        graphs = 1
+        if self._budget and not segments:
+            graphs = self._budget.graphs(self, learner, steps[0], len(steps))
+        return SegmentedTape(self, rule, learner, steps, graphs=graphs, segments=segments)
+
+    def outer_losses(self, weights: Weights, inputs: Tensor, labels: Tensor) -> Tensor:
+        """The losses (J,) on real data; in parts, where they are means over examples."""
+        loss, fast = self.objective.outer_loss, self.vectorised
+        if not self.objective.is_mean:
+            return fast.losses(weights, inputs, labels, loss)
+        if self.micro_batch and not fast.stacked:  # which takes parts of its own accord
+
+            def losses(weights: Weights, inputs: Tensor, labels: Tensor) -> Tensor:
+                return fast.losses(weights, inputs, labels, loss)
+
+            return losses_in_parts(losses, weights, inputs, labels, self.micro_batch)
+        return fast.mean_losses(weights, inputs, labels, loss, self._threads)
+
+    def mean_over(
+        self,
+        numbers: range,
+        sample: Callable[[range], Weights],
+        work: Callable[[Engine, Weights], Found],
+    ) -> Found:
+        """This member's share of the networks in groups over threads, then the team's mean."""
+        mine = self.team.share(numbers)
+        theta0, groups = sample(mine), self.vectorised.groups(len(mine))
+        engine = copy.copy(self)
+        engine._threads = self.vectorised.threads // max(1, groups.workers)
+
+        def group(chosen: range, _: object) -> Found:
+            return work(engine, {n: w[chosen.start : chosen.stop] for n, w in theta0.items()})
+
+        return self.team.mean(numbers, *_mean(groups.each(group)))
+
+    def _gradient(self, weights: Weights, step: Step) -> Weights:
+        return gradient(lambda theta: self.losses(theta, step).sum(), weights)
+
+
+def _mean(groups: Sequence[Found]) -> Found:
+    """All losses in order and the gradient of their mean, from groups of networks."""
+    losses = torch.cat([each for each, _ in groups])
+    shares = [len(each) / len(losses) for each, _ in groups]
+    mean = {
+        name: reduce(torch.add, [s * g[name] for s, (_, g) in zip(shares, groups, strict=True)])
+        for name in groups[0][1]
+    }
+    return losses, mean

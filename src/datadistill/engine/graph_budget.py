@@ -1,0 +1,57 @@
+"""How many graphs of updates are kept, from what each takes."""
+
+import torch
+from torch import Tensor
+
+from ..core.distilled import Step
+from ..core.engine import Engine
+from ..core.learner import Learner
+
+GRAPH_BYTES = 12 * 2**20
+"""What the graphs of all updates may take, to be kept from the way forward for the way back."""
+WIDE_GRAPH_BYTES = 2**30
+"""The same for wide networks: to compute their gradients twice takes long."""
+WINDOW_BYTES = 4 * 2**20
+"""What the graphs of a few updates may take, which are built again together on the way back."""
+
+
+class GraphBudget:
+    """Memory for kept graphs.
+
+    Args:
+        all_updates: Bytes for the graphs of all updates.
+        window: Bytes for those of some at a time, where there is no room for all.
+    """
+
+    def __init__(self, all_updates: int, window: int = WINDOW_BYTES) -> None:
+        self._all, self._window = all_updates, window
+        self._sizes: dict[tuple[torch.Size, ...], int] = {}
+
+    def graphs(self, engine: Engine, learner: Learner, step: Step, updates: int) -> int:
+        """Of how many updates recorded gradients may be kept at a time: all, or at least one."""
+        least = sum(own.nbytes for own in learner.weights.values())
+        if least > max(self._window, self._all / updates):
+            return 1
+        shape = (*(own.shape for own in learner.leaves()), step.inputs.shape)
+        if shape not in self._sizes:
+            self._sizes[shape] = _measure(engine, learner, step)
+        size = self._sizes[shape]
+        return updates if updates * size <= self._all else max(1, self._window // size)
+
+
+def _measure(engine: Engine, learner: Learner, step: Step) -> int:
+    """The bytes that a recorded gradient keeps beside the learner and the step."""
+    kept: dict[int, int] = {}
+
+    def pack(saved: Tensor) -> Tensor:
+        storage = saved.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return saved
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved):
+        g = engine.record(learner.weights, step)
+    kept |= {one.untyped_storage().data_ptr(): one.nbytes for one in g.values.values()}
+    there = {one.untyped_storage().data_ptr() for one in (*learner.leaves(), step.inputs)}
+    # A graph whose saved tensors went through Python holds itself alive until it is used.
+    g.products({name: torch.zeros_like(w) for name, w in learner.weights.items()})
+    return sum(size for place, size in kept.items() if place not in there)

@@ -1,0 +1,127 @@
+"""J networks of one architecture, computed in the fastest way that is known for them.
+
+Networks are computed side by side in groups, as many groups at a time as there are threads, and a
+minibatch of real data in parts that fit the processor's cache. None of this changes a result by
+more than rounding.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import reduce
+
+import torch
+from torch import Tensor
+
+from ..core.network import Loss, Network, Weights
+from .choice import chosen
+from .groups import Groups
+from .kernels import LANES
+from .precomputed import PrecomputedGradient
+from .stacked import Stacked, stacked
+
+PART_BYTES = 2**21  # of the largest layer's result for a part of a minibatch
+
+
+class Vectorised:
+    """The losses of J networks of one architecture.
+
+    Attributes:
+        network: The architecture.
+        stacked: The same layer by layer, if its layers are known: faster, and for many threads.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.stacked: Stacked | None = stacked(network) if chosen() == "fast" else None
+
+    @property
+    def threads(self) -> int:
+        """How many groups or parts may be computed at the same time, from where it is asked."""
+        # A Network lends its module the weights for each pass, so it serves one thread.
+        on_cpu = self.network.device.type == "cpu"
+        return torch.get_num_threads() if self.stacked and on_cpu else 1
+
+    def groups(self, networks: int) -> Groups:
+        """How networks are divided into groups side by side.
+
+        A group is computed by one thread: threads that share small operations wait for each other
+        all the time. Only a single wide network is left to torch, with all threads.
+        """
+        threads = self.threads
+        if self.stacked is None or threads == 1:
+            return Groups(networks, networks if self.side_by_side else 1, 0)
+        size = math.ceil(networks / threads) if self.side_by_side else 1
+        alone = networks == 1 and not self.side_by_side
+        return Groups(networks, size, 0 if alone else min(threads, math.ceil(networks / size)))
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether networks are faster side by side than one after the other."""
+        on_cpu = self.network.device.type == "cpu"
+        return self.stacked is None or self.stacked.narrow or not on_cpu
+
+    def losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
+        """Returns ℓ(x, θ_j) for each of J networks, shape (J,); twice differentiable."""
+        return (self.stacked or self.network).losses(weights, inputs, labels, loss)
+
+    def own_losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
+        """Returns ℓ(x_j, θ_j), each network on inputs (J, N, …) and labels of its own."""
+        return (self.stacked or self.network).own_losses(weights, inputs, labels, loss)
+
+    def mean_losses(
+        self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss, threads: int = 1
+    ) -> Tensor:
+        """The same for a loss that is a mean over examples; once differentiable.
+
+        Where no layer mixes examples, they are taken part by part, by so many threads.
+        """
+        if self.stacked is None:
+            return self.losses(weights, inputs, labels, loss)
+        networks, share_size = len(next(iter(weights.values()))), math.ceil(len(labels) / threads)
+        shares = Groups(len(labels), share_size, threads if threads > 1 else 0)
+
+        def both(leaves: Sequence[Tensor]) -> list[Tensor]:
+            """The losses and their gradients."""
+
+            def part(examples: range) -> list[Tensor]:
+                named = zip(weights, leaves, strict=True)
+                own = {name: leaf.detach().requires_grad_() for name, leaf in named}
+                chosen = slice(examples.start, examples.stop)
+                with torch.enable_grad():
+                    each = self.losses(own, inputs[chosen], labels[chosen], loss)
+                    each = each * (len(examples) / len(labels))
+                    found = torch.autograd.grad(each.sum(), [*own.values()], materialize_grads=True)
+                return [each.detach(), *found]
+
+            def share(examples: range, _: object) -> list[Tensor]:
+                parts = Groups(len(examples), self._part(networks), 0).numbers
+                return _sums(part(examples[n.start : n.stop]) for n in parts)
+
+            return _sums(shares.each(share))
+
+        return PrecomputedGradient.apply(both, *weights.values())  # pyright: ignore[reportReturnType]
+
+    def _part(self, networks: int) -> int:
+        """How many examples of a minibatch to take at once, for networks side by side."""
+        assert self.stacked
+        size = self.stacked.widest * networks * self.network.dtype.itemsize
+        weights = sum(w.numel() for w in self.network.weights.values()) * networks
+        # Each part has a gradient of its own to be added up.
+        most = max(PART_BYTES, 4 * weights * self.network.dtype.itemsize)
+        return whole_vectors(most // size)
+
+
+def whole_vectors(images: int) -> int:
+    """At most so many images, and at least one, that leave no part of a vector unused."""
+    return images // LANES * LANES or max(1, images)
+
+
+def _sums(lists: Iterable[list[Tensor]]) -> list[Tensor]:
+    """Adds lists of tensors up as they come, in order."""
+
+    def added(total: list[Tensor], more: list[Tensor]) -> list[Tensor]:
+        for n, own in enumerate(more):  # one at a time, so that old sums do not pile up
+            total[n] = total[n] + own
+        return total
+
+    return reduce(added, lists)
