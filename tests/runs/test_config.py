@@ -128,12 +128,12 @@ def test_numbers_with_exponents_are_numbers_in_yaml() -> None:
         ("checkpoint_minutes: 0", "checkpoint_minutes is 0"),
         ("rates_factor: 0", "rates_factor is 0"),
         ("keep: worst", "keep is 'worst'"),
-        ("keep: best\nvalidation: 0", "cannot be told without validation"),
+        ("keep: best\nvalidation: 0", "keep=best needs validation data"),
         ("betas: [0.5]", "betas is [0.5]"),
         ("betas: [0.5, 2]", "betas is (0.5, 2.0)"),
         ("model_args: width=3", "model_args is 'width=3'"),
         ("device: gpu", "device is 'gpu'"),
-        ("data: 2001-01-01", "no plain value"),
+        ("data: 2001-01-01", "is not a plain type"),
         ("1: 2", "There is no setting 1"),
         ("- steps", "holds no settings"),
         ("", "holds no settings"),
@@ -279,7 +279,7 @@ def test_config_yaml_does_the_same_run_again(tmp_path: Path) -> None:
         ({"betas": (0.1,)}, "betas is"),
         ({"validate_every": 0}, "validate_every is 0"),
         ({"threads": 0}, "threads is 0"),
-        ({"data_dir": object()}, "no plain value"),
+        ({"data_dir": object()}, "is not a plain type"),
     ],
 )
 def test_python_is_validated_like_yaml(settings: dict[str, Any], message: str) -> None:
