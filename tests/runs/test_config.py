@@ -10,7 +10,7 @@ import yaml
 
 import datadistill as dd
 from datadistill.cli.distill import Distill
-from datadistill.cli.main import _parse  # pyright: ignore[reportPrivateUsage]
+from datadistill.cli.parsing import parse
 from datadistill.errors import ConfigError
 from datadistill.runs.config import NAMES, PAPER, RunConfig, config_from
 from datadistill.runs.recipes import read_recipe, recipe_names
@@ -93,11 +93,11 @@ def test_flags_yaml_and_python_give_the_same_configuration(name: str) -> None:
     text = yaml.safe_dump({name: python.mapping()[name]})
     assert config_from(parse_yaml(text.encode(), "recipe")) == python
     flag = f"--{name.replace('_', '-')}"
-    if isinstance(value, bool) and name not in ("learn_labels", "augment", "compiled"):
+    if isinstance(value, bool):
         words = [flag if value else flag.replace("--", "--no-")]
     else:
         words = [flag, *map(str, value if isinstance(value, tuple) else (value,))]
-    command = _parse(["distill", *words])
+    command = parse(["distill", *words])
     assert isinstance(command, Distill)
     assert command.config == python
 
@@ -225,7 +225,7 @@ def test_flags_go_before_a_recipe_wherever_it_stands() -> None:
         ["distill", "mnist-fixed-100", "--steps", "3", "--quiet"],
         ["distill", "--steps", "3", "--quiet", "mnist-fixed-100"],
     ):
-        command = _parse(words)
+        command = parse(words)
         assert isinstance(command, Distill)
         assert command.quiet
         assert command.config == dataclasses.replace(read_recipe("mnist-fixed-100").config, steps=3)
@@ -233,11 +233,11 @@ def test_flags_go_before_a_recipe_wherever_it_stands() -> None:
 
 def test_the_preset_is_read_below_the_flags() -> None:
     words = ["distill", "mnist-random-100", "--preset", "paper", "--outer-lr", "0.3"]
-    command = _parse(words)
+    command = parse(words)
     assert isinstance(command, Distill)
     paper = read_recipe("mnist-random-100", "paper").config
     assert command.config == dataclasses.replace(paper, outer_lr=0.3)
-    command = _parse(["distill", "--preset", "paper", "--steps", "2"])
+    command = parse(["distill", "--preset", "paper", "--steps", "2"])
     assert isinstance(command, Distill)
     assert command.config == config_from({**PAPER, "steps": 2})
 

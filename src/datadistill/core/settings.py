@@ -96,7 +96,7 @@ class Outer(Settings):
     rates_lr: float | None = None
     """Learning rate of Adam on the distilled learning rates. By default outer_lr."""
     outer_schedule: Literal["periods", "cosine"] = "periods"
-    """Schedule of both: multiplied by decay after every period, or one cosine."""
+    """Schedule of both learning rates: multiplied by decay after every period, or a cosine."""
     decay: float = 0.5
     """Factor after every period."""
     decay_every: int | None = None

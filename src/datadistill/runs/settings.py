@@ -59,7 +59,7 @@ class OuterSettings(Outer):
     betas: tuple[float, float] = (0.9, 0.999)
     """Decay rates of Adam's two moments."""
     outer_schedule: Literal["periods", "cosine"] = "cosine"
-    """Schedule of both: multiplied by decay after every period, or one cosine."""
+    """Schedule of both learning rates: multiplied by decay after every period, or a cosine."""
     clip_norm: float | None = 0.3
     """Largest norm of one network's gradient; larger ones are scaled down. None: no limit."""
 
