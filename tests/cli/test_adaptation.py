@@ -63,9 +63,9 @@ def test_baselines_see_the_augmentation_that_distillation_saw(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("datadistill.cli.evaluate.baseline_table", table)
-    for augment in ("True", "False"):
+    for augment in ("augment", "no-augment"):
         quick = ["--model", "linear", "--iterations", "1", "--test-networks", "1"]
-        asked = ["distill", *quick, "--augment", augment, "--run", augment, "--quiet"]
+        asked = ["distill", *quick, f"--{augment}", "--run", augment, "--quiet"]
         assert main(asked) == 0
         assert main(["evaluate", augment, "--baselines"]) == INTERRUPTED
     assert seen == [dd.data.Affine(), None]

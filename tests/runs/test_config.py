@@ -10,7 +10,7 @@ import yaml
 
 import datadistill as dd
 from datadistill.cli.distill import Distill
-from datadistill.cli.main import _parse  # pyright: ignore[reportPrivateUsage]
+from datadistill.cli.parsing import parse
 from datadistill.errors import ConfigError
 from datadistill.runs.config import NAMES, PAPER, RunConfig, config_from
 from datadistill.runs.recipes import read_recipe, recipe_names
@@ -93,11 +93,11 @@ def test_flags_yaml_and_python_give_the_same_configuration(name: str) -> None:
     text = yaml.safe_dump({name: python.mapping()[name]})
     assert config_from(parse_yaml(text.encode(), "recipe")) == python
     flag = f"--{name.replace('_', '-')}"
-    if isinstance(value, bool) and name not in ("learn_labels", "augment", "compiled"):
+    if isinstance(value, bool):
         words = [flag if value else flag.replace("--", "--no-")]
     else:
         words = [flag, *map(str, value if isinstance(value, tuple) else (value,))]
-    command = _parse(["distill", *words])
+    command = parse(["distill", *words])
     assert isinstance(command, Distill)
     assert command.config == python
 
@@ -128,12 +128,12 @@ def test_numbers_with_exponents_are_numbers_in_yaml() -> None:
         ("checkpoint_minutes: 0", "checkpoint_minutes is 0"),
         ("rates_factor: 0", "rates_factor is 0"),
         ("keep: worst", "keep is 'worst'"),
-        ("keep: best\nvalidation: 0", "cannot be told without validation"),
+        ("keep: best\nvalidation: 0", "keep=best needs validation data"),
         ("betas: [0.5]", "betas is [0.5]"),
         ("betas: [0.5, 2]", "betas is (0.5, 2.0)"),
         ("model_args: width=3", "model_args is 'width=3'"),
         ("device: gpu", "device is 'gpu'"),
-        ("data: 2001-01-01", "no plain value"),
+        ("data: 2001-01-01", "is not a plain type"),
         ("1: 2", "There is no setting 1"),
         ("- steps", "holds no settings"),
         ("", "holds no settings"),
@@ -225,7 +225,7 @@ def test_flags_go_before_a_recipe_wherever_it_stands() -> None:
         ["distill", "mnist-fixed-100", "--steps", "3", "--quiet"],
         ["distill", "--steps", "3", "--quiet", "mnist-fixed-100"],
     ):
-        command = _parse(words)
+        command = parse(words)
         assert isinstance(command, Distill)
         assert command.quiet
         assert command.config == dataclasses.replace(read_recipe("mnist-fixed-100").config, steps=3)
@@ -233,11 +233,11 @@ def test_flags_go_before_a_recipe_wherever_it_stands() -> None:
 
 def test_the_preset_is_read_below_the_flags() -> None:
     words = ["distill", "mnist-random-100", "--preset", "paper", "--outer-lr", "0.3"]
-    command = _parse(words)
+    command = parse(words)
     assert isinstance(command, Distill)
     paper = read_recipe("mnist-random-100", "paper").config
     assert command.config == dataclasses.replace(paper, outer_lr=0.3)
-    command = _parse(["distill", "--preset", "paper", "--steps", "2"])
+    command = parse(["distill", "--preset", "paper", "--steps", "2"])
     assert isinstance(command, Distill)
     assert command.config == config_from({**PAPER, "steps": 2})
 
@@ -279,7 +279,7 @@ def test_config_yaml_does_the_same_run_again(tmp_path: Path) -> None:
         ({"betas": (0.1,)}, "betas is"),
         ({"validate_every": 0}, "validate_every is 0"),
         ({"threads": 0}, "threads is 0"),
-        ({"data_dir": object()}, "no plain value"),
+        ({"data_dir": object()}, "is not a plain type"),
     ],
 )
 def test_python_is_validated_like_yaml(settings: dict[str, Any], message: str) -> None:

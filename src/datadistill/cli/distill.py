@@ -1,28 +1,37 @@
 """``datadistill distill``: distil a data set into an artefact, in a run folder."""
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
+from tyro.constructors import StructConstructorSpec, StructFieldSpec, StructTypeInfo
 
+from ..core.settings import Settings
 from ..data import DATA_SETS
 from ..durations import parse_time, time_text
 from ..errors import ConfigError, FileError
 from ..runs import RunConfig
-from ..runs.config import PAPER, config_from
+from ..runs.config import NAMES, PAPER, config_from
 from ..runs.experiment import Experiment, check_no_code
 from ..runs.initialization import weights_file
 from ..runs.planning.cost import Cost, measure_cost
 from ..runs.planning.division import divided
 from ..runs.recipes import Preset, read_recipe
+from ..runs.settings import GROUPS
 from ..runs.store.folder import RunFolder, free_folder
 from ..runs.team.follow import followed
 from ..runs.team.processes import Processes, together
 from .console import Common, Switch
+from .flags import REGISTRY, flags
 from .outcome import carry_out
 
+FIRST = (
+    *("data", "model", "initialization", "steps", "epochs", "images_per_class", "learning_rate"),
+    *("iterations", "time_budget", "run_folder"),
+)
+"""The settings that people change first, in the order of the help."""
 Recipe = Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[RECIPE]")]
 
 
@@ -30,21 +39,24 @@ Recipe = Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[REC
 class Distill(Common):
     """Distil a data set into a few synthetic images, in a run folder.
 
-    A recipe (datadistill recipes lists them) or a YAML file gives the settings, and flags go before
-    both. Examples: datadistill distill digits-fixed;
-    datadistill distill --data mnist --initialization fixed --time-budget 30m
+    A recipe (datadistill recipes lists them) or a YAML file gives the settings; flags override it.
+
+    Examples:
+        datadistill distill digits-fixed
+        datadistill distill mnist-fixed-10 --epochs 5 --run runs/longer
+        datadistill distill --data mnist --initialization fixed --time-budget 30m
     """
 
     recipe: Recipe = None
     """Recipe by name, or a YAML file of settings such as a run's config.yaml."""
     preset: Preset = "fast"
-    """Whose outer schedule: ours, or the paper's, which takes many times as long."""
+    """Outer schedule: ours, or the paper's, which takes many times as long."""
     run_folder: Annotated[Path | None, tyro.conf.arg(name="run")] = None
-    """Folder for checkpoints, figures and the artefact; runs/NAME by default."""
+    """Folder for checkpoints, metrics and the artefact. By default runs/NAME."""
     dry_run: Switch = False
-    """Say what the run would cost, and stop there."""
+    """Measure what the run would cost, and stop."""
     time_budget: str | None = None
-    """End after this time, e.g. 30m or 1h30m, with the schedule scaled to it."""
+    """Finish within this time, e.g. 30m or 1h30m; the schedule is scaled to it."""
     config: RunConfig = field(default_factory=RunConfig)
 
     def run(self) -> None:
@@ -81,7 +93,7 @@ class Distill(Common):
             carry_out(self, found, folder, until)
 
     def with_recipe(self) -> "Distill | None":
-        """What the flags have to be read over again, if a recipe or a preset is named."""
+        """The defaults to parse the flags over again, if a recipe or a preset is named."""
         if self.recipe is None:
             return None if self.preset == "fast" else Distill(config=config_from(PAPER))
         recipe = read_recipe(self.recipe, self.preset)
@@ -100,9 +112,53 @@ class Distill(Common):
         if not folder.is_new:
             raise FileError(
                 f"There is a run in {folder.path}.",
-                f"Go on with it: datadistill resume {folder.path}; or name another --run.",
+                f"Continue it with datadistill resume {folder.path}, or choose another --run.",
             )
         return folder
+
+
+@REGISTRY.struct_rule
+def _flags(info: StructTypeInfo) -> StructConstructorSpec | None:
+    """The flags of ``distill``: those that people change first, then the settings in groups."""
+    if info.type is not Distill:
+        return None
+    config = info.default.config if isinstance(info.default, Distill) else RunConfig()
+    own = {flag.name: flag for flag in flags(Distill, info.default, skip=["config"])}
+    settings = {flag.name: flag for flag in flags(RunConfig, config)}
+    common = [field.name for field in fields(Common)]
+    names = dict.fromkeys([*FIRST, *(name for name in own if name not in common), *common])
+    groups = [
+        StructFieldSpec(group.__name__, _titled(group, title), _part(config, group), group.__doc__)
+        for title, group in GROUPS.items()
+    ]
+    return StructConstructorSpec(
+        _distill, (*(settings.get(name) or own[name] for name in names), *groups)
+    )
+
+
+@REGISTRY.struct_rule
+def _group_flags(info: StructTypeInfo) -> StructConstructorSpec | None:
+    """The flags of one group of settings, as a mapping."""
+    if info.type not in GROUPS.values():
+        return None
+    return StructConstructorSpec(dict, tuple(flags(info.type, info.default, skip=FIRST)))
+
+
+def _titled(group: type, title: str) -> Any:
+    annotated: Any = Annotated
+    return annotated[group, tyro.conf.arg(name=title)]
+
+
+def _part(config: RunConfig, group: type[Settings]) -> Settings:
+    return group(**{field.name: getattr(config, field.name) for field in fields(group)})
+
+
+def _distill(**values: Any) -> Distill:
+    """The command from its flags, in which the settings stand in groups."""
+    settings = {name: values.pop(name) for name in FIRST if name in NAMES}
+    for group in GROUPS.values():
+        settings |= values.pop(group.__name__)
+    return Distill(config=RunConfig(**settings), **values)
 
 
 def _lasting(config: RunConfig) -> RunConfig:
@@ -123,9 +179,9 @@ def _within(config: RunConfig, cost: Cost, seconds: float) -> RunConfig:
     iterations = cost.iterations_within(seconds)
     if iterations < 1:
         raise ConfigError(
-            f"Not one outer step ({time_text(cost.outer_step)}) fits into the time budget beside "
-            f"the test at the end ({time_text(cost.test)}).",
-            "Give a longer --time-budget, or fewer --test-networks.",
+            f"The time budget is too short for one outer step ({time_text(cost.outer_step)}) and "
+            f"the final test ({time_text(cost.test)}).",
+            "Choose a longer --time-budget, or fewer --test-networks.",
         )
     return config.scaled(iterations)
 
@@ -133,10 +189,10 @@ def _within(config: RunConfig, cost: Cost, seconds: float) -> RunConfig:
 def _cost_text(config: RunConfig, cost: Cost) -> str:
     every = config.validate_every or config.iterations
     total = cost.total(config.iterations, every)
-    memory = f"; memory at its peak {cost.memory / 2**30:.1f} GiB" if cost.memory else ""
+    memory = f"; peak memory {cost.memory / 2**30:.1f} GiB" if cost.memory else ""
     if memory and (config.processes or 1) > 1:
         memory += f" in each of {config.processes} processes"
     return (
-        f"Measured here: {time_text(cost.outer_step)} an outer step, {config.iterations:,} of them "
-        f"and the tests about {time_text(total)}{memory}."
+        f"Measured here: {time_text(cost.outer_step)} per outer step; {config.iterations:,} outer "
+        f"steps with tests take about {time_text(total)}{memory}."
     )

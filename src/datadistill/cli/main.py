@@ -6,38 +6,18 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
 
 import torch
-import tyro
 
 from ..errors import ConfigError, DataDistillError
 from ..runs.team.processes import is_follower, world_size
 from ..version import __version__
 from .console import err, out
-from .data import Data
 from .distill import Distill
 from .evaluate import Evaluate
+from .parsing import parse, print_commands
 from .pretrain import Pretrain
-from .quickstart import Quickstart
-from .recipes import Recipes
-from .reproduce import Reproduce
 from .resume import Resume
-from .train import Train
-from .verify import Verify
-
-Command = (
-    Annotated[Quickstart, tyro.conf.subcommand("quickstart")]
-    | Annotated[Distill, tyro.conf.subcommand("distill")]
-    | Annotated[Resume, tyro.conf.subcommand("resume")]
-    | Annotated[Pretrain, tyro.conf.subcommand("pretrain")]
-    | Annotated[Train, tyro.conf.subcommand("train")]
-    | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
-    | Annotated[Verify, tyro.conf.subcommand("verify")]
-    | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
-    | Annotated[Recipes, tyro.conf.subcommand("recipes")]
-    | Annotated[Data, tyro.conf.subcommand("data")]
-)
 
 INTERRUPTED = 130
 UNREAD = 1  # as rich ends
@@ -76,34 +56,18 @@ def _carry_out(arguments: list[str]) -> None:
         if arguments in (["--version"], ["version"]):
             out.print(f"datadistill {__version__}")
             return
+        if arguments in (["-h"], ["--help"]):
+            print_commands()
+            return
         # Settings check themselves when they are made, so parsing may raise our errors too.
-        command = _parse(arguments)
+        command = parse(arguments)
         if world_size() > 1 and not isinstance(command, Distill | Resume | Evaluate | Pretrain):
             raise ConfigError(
-                f"datadistill {arguments[0]} is done by one process.", "Start it without torchrun."
+                f"datadistill {arguments[0]} runs in one process.", "Start it without torchrun."
             )
         command.run()
     finally:
         sys.stdout.flush()  # while it can be told that nobody reads it
-
-
-def _parse(arguments: list[str]) -> Command:
-    command = _parse_over(arguments, None)
-    recipe = command.with_recipe() if isinstance(command, Distill) else None
-    return _parse_over(arguments, recipe) if recipe else command
-
-
-def _parse_over(arguments: list[str], default: Command | None) -> Command:
-    """Reads the flags; what they do not say is as in ``default``."""
-    given: dict[str, Any] = {} if default is None else {"default": default}
-    return tyro.cli(
-        Command,  # pyright: ignore[reportArgumentType]
-        **given,
-        prog="datadistill",
-        description="Learn a few synthetic images that train a network like the whole data set.",
-        args=arguments,
-        config=(tyro.conf.OmitArgPrefixes,),
-    )
 
 
 def _report(error: Exception) -> int:

@@ -120,6 +120,9 @@ class FixedInit(Initialization, name="fixed", aliases=("fixed-pretrained",)):
         name = "fixed" if self.source is None else "fixed-pretrained"
         return {"name": name, "scheme": self.scheme, "seed": self.seed, **trained}
 
+    def as_settings(self) -> dict[str, Any]:
+        return {**super().as_settings(), "initialization": self.record()["name"]}
+
     def restored(self, weights: Weights, pool: Any = None) -> "FixedInit":
         return replace(self, weights=weights or None)
 

@@ -62,6 +62,16 @@ class Seam(ABC):
         return cls
 
     @classmethod
+    def setting(cls) -> str:
+        """The setting of a run that names an implementation."""
+        return cls.seam.replace(" ", "_")
+
+    @classmethod
+    def known(cls) -> dict[str, type[Self]]:
+        """All implementations that have been imported."""
+        return cls._implementations  # pyright: ignore[reportReturnType]
+
+    @classmethod
     def names(cls) -> list[str]:
         """The built-in implementations."""
         return [name for name in cls._implementations if ":" not in name]
@@ -121,6 +131,11 @@ class Seam(ABC):
         if ":" not in self.name or not values:
             return self.name
         return f"{self.name}({', '.join(f'{n}={v!r}' for n, v in values.items())})"
+
+    def as_settings(self) -> dict[str, Any]:
+        """The settings of a run that name this object."""
+        fields = {setting: getattr(self, field) for field, setting in self.settings.items()}
+        return {self.setting(): self.text if ":" in self.name else self.name, **fields}
 
     def check_recordable(self) -> None:
         """Refuses an object that cannot be made again from its record."""

@@ -35,6 +35,11 @@ def locate_function(reference: str) -> Callable[..., Any]:
     return found
 
 
+def locate_object(reference: str) -> object:
+    """Imports whatever a reference names."""
+    return _import(reference, "class or function", "name", _members)
+
+
 def _import(
     reference: str, what: str, attribute: str, known: Callable[[object], list[str]]
 ) -> object:
@@ -139,6 +144,12 @@ def _functions(place: object) -> list[str]:
     own = getattr(place, "__name__", None)
     members = getattr(place, "__dict__", {}).items()
     return [n for n, v in members if isinstance(v, FunctionType) and v.__module__ == own]
+
+
+def _members(place: object) -> list[str]:
+    own = getattr(place, "__name__", None)
+    members = getattr(place, "__dict__", {}).items()
+    return [n for n, v in members if getattr(v, "__module__", None) == own]
 
 
 def _broken(place: str, error: BaseException) -> ModelError:

@@ -46,6 +46,11 @@ class PoolInit(Initialization, name="random-pretrained"):
             },
         }
 
+    def as_settings(self) -> dict[str, Any]:
+        """The pool by its path."""
+        path = str(self.pool.path.absolute())
+        return {**super().as_settings(), "pool": path, "pool_networks": self.count}
+
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Any:
         """What evaluation sees: the held-out networks of the pool, which is to be named."""

@@ -17,7 +17,7 @@ class Recipe:
     """A named configuration.
 
     Attributes:
-        name: What it is called, which is the name of its file.
+        name: Its name, which is that of its file.
         description: What it does, and what the paper reports for it.
         config: Its settings.
         path: Its file.
@@ -38,23 +38,23 @@ def read_recipe(name: str, preset: Preset = "fast") -> Recipe:
     """Reads a recipe of this package by its name, or any YAML file of settings by its path.
 
     Args:
-        name: Which.
-        preset: Whose outer schedule: that of the recipe, or the paper's, with the settings that
-            the recipe has below ``paper``.
+        name: Name of a recipe, or path of a YAML file.
+        preset: Outer schedule: that of the recipe, or the paper's with the settings that the
+            recipe has below ``paper``.
     """
     path = Path(name)
     if path.suffix not in (".yaml", ".yml"):
         if name not in recipe_names():
             raise ConfigError(
                 f"There is no recipe {name!r}.{did_you_mean(name, recipe_names())}",
-                f"Name a .yaml file, or one of: {', '.join(recipe_names())}.",
+                "datadistill recipes lists them; a file of settings must end in .yaml.",
             )
         path = FOLDER / f"{name}.yaml"
     settings = read_yaml(path)
     description = settings.pop("description", "")
     paper = settings.pop("paper", {})
     if not isinstance(paper, dict):
-        raise ConfigError(f"{path}: paper is {paper!r}.", "Put settings below it, or leave it out.")
+        raise ConfigError(f"{path}: paper is {paper!r}.", "Put settings below paper, or leave it out.")
     if preset == "paper":
         settings |= PAPER | paper
     return Recipe(

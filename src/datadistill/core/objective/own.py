@@ -51,6 +51,9 @@ class OwnObjective(Classification, name="own-loss"):
         """The objective without its function: no file imports code."""
         return cls(None, str(values["function"]))
 
+    def as_settings(self) -> dict[str, Any]:
+        return {self.setting(): self.reference}
+
     @property
     def text(self) -> str:
         return self.reference

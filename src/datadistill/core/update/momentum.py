@@ -19,7 +19,7 @@ class Momentum(UpdateRule, name="momentum"):
     """v ← μ v + ∇ℓ(x̃_t, θ_t), θ_{t+1} = θ_t − η̃_t v.
 
     Attributes:
-        momentum: μ, at least 0 and below 1.
+        momentum: μ, above 0 and below 1.
     """
 
     momentum: float = 0.9
@@ -27,9 +27,9 @@ class Momentum(UpdateRule, name="momentum"):
     settings = {"momentum": "momentum"}
 
     def __post_init__(self) -> None:
-        if not 0 <= self.momentum < 1:
+        if not 0 < self.momentum < 1:
             raise ConfigError(
-                f"momentum is {self.momentum}.", "Set momentum to at least 0 and below 1."
+                f"momentum is {self.momentum}.", "Set momentum above 0 and below 1, e.g. to 0.9."
             )
 
     def start(self, weights: Weights) -> Learner:

@@ -37,6 +37,9 @@ class WeightDecay(UpdateRule, name="weight-decay"):
     def from_values(cls, values: Mapping[str, Any]) -> Self:
         return cls(values["decay"], UpdateRule.from_record(values["rule"]))
 
+    def as_settings(self) -> dict[str, Any]:
+        return {**self.rule.as_settings(), "weight_decay": self.decay}
+
     def start(self, weights: Weights) -> Learner:
         return self.rule.start(weights)
 

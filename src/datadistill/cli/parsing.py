@@ -1,0 +1,151 @@
+"""From the words of a command line to a command."""
+
+import contextlib
+import io
+import itertools
+import re
+import shutil
+from typing import Any, cast
+
+import tyro
+from rich import box
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+
+from ..errors import ConfigError, did_you_mean
+from ..runs import RunConfig
+from .data import Data
+from .distill import Distill
+from .evaluate import Evaluate
+from .flags import REGISTRY, description, yes_no
+from .pretrain import Pretrain
+from .quickstart import Quickstart
+from .recipes import Recipes
+from .reproduce import Reproduce
+from .resume import Resume
+from .train import Train
+from .verify import Verify
+
+Command = (
+    Quickstart
+    | Distill
+    | Resume
+    | Pretrain
+    | Train
+    | Evaluate
+    | Verify
+    | Reproduce
+    | Recipes
+    | Data
+)
+COMMANDS: dict[str, type[Command]] = {
+    "quickstart": Quickstart,
+    "distill": Distill,
+    "resume": Resume,
+    "pretrain": Pretrain,
+    "train": Train,
+    "evaluate": Evaluate,
+    "verify": Verify,
+    "reproduce": Reproduce,
+    "recipes": Recipes,
+    "data": Data,
+}
+WIDEST = 100
+"""Columns that the text of help fills at most."""
+PLAIN = {
+    r"'None', |, 'None'": "",
+    r"^Error parsing (\S+): .*?('.*').*$": r"Invalid \1: \2",
+    r"^invalid choice (.*) for argument '(.*)'\. Expected one of \((.*?),?\)$": (
+        r"Invalid \2: \1. Choose one of \3"
+    ),
+    r"^Missing value for argument '(.*)'\. Expected 1 values$": r"\1 needs a value",
+    r"^Missing value for argument '(.*)'\. Expected (\d+) values$": r"\1 needs \2 values",
+    r"^Missing from .*?: ([A-Z]+) .*$": r"\1 is missing",
+    r"^Unrecognized options: (--[^ ,]+).*$": r"There is no option \1",
+    r"^Unrecognized options: (.*)$": r"Unexpected argument: \1",
+}
+"""Our words for what tyro says; what it may say in other versions stays as it is."""
+
+
+def parse(arguments: list[str]) -> Command:
+    """Reads a command and its flags; a recipe gives the defaults of ``distill``."""
+    if not arguments:
+        raise ConfigError("No command is given.", "datadistill --help lists the commands.")
+    name, *words = arguments
+    if name not in COMMANDS:
+        raise ConfigError(
+            f"There is no command {name!r}.{did_you_mean(name, COMMANDS)}",
+            f"The commands are: {', '.join(COMMANDS)}.",
+        )
+    _check_yes_no(name, words)
+    command = _parse_over(name, words, None)
+    recipe = command.with_recipe() if isinstance(command, Distill) else None
+    return _parse_over(name, words, recipe) if recipe else command
+
+
+def print_commands() -> None:
+    """Prints the help of ``datadistill`` itself: what each command does, in one line."""
+    table = Table.grid(padding=(0, 2))
+    for name, command in COMMANDS.items():
+        table.add_row(name, (command.__doc__ or "").partition("\n")[0])
+    console = Console(highlight=False, width=min(shutil.get_terminal_size().columns, WIDEST))
+    console.print(
+        "usage: datadistill COMMAND [OPTIONS]\n\n"
+        "Learn a few synthetic images that train a network like the whole data set.\n",
+        markup=False,
+    )
+    console.print(Panel(table, title="commands", title_align="left", box=box.ROUNDED))
+    console.print(
+        "datadistill COMMAND --help shows the options of a command; datadistill --version the "
+        "version.\nNew here? Start with datadistill quickstart.",
+        markup=False,
+    )
+
+
+def _parse_over(name: str, words: list[str], default: Command | None) -> Command:
+    """Reads the flags; what they do not say is as in ``default``."""
+    command, prog = COMMANDS[name], f"datadistill {name}"
+    given: dict[str, Any] = {} if default is None else {"default": default}
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            parsed = tyro.cli(
+                command,
+                **given,
+                prog=prog,
+                description=description(command, min(shutil.get_terminal_size().columns, WIDEST)),
+                args=words,
+                config=(tyro.conf.OmitArgPrefixes,),
+                registry=REGISTRY,
+            )
+    except SystemExit as end:
+        if end.code:
+            raise ConfigError(_told(said.getvalue()), f"See {prog} --help.") from None
+        raise
+    return cast(Command, parsed)
+
+
+def _told(text: str) -> str:
+    """What tyro says in a box of many lines, in one."""
+    lines = [line.strip("│ ") for line in text.splitlines() if line.startswith("│")]
+    first = itertools.takewhile(lambda line: not line.startswith("──"), lines)
+    said = " ".join(" ".join(first).split()).rstrip(".") or text.strip()
+    for pattern, plain in PLAIN.items():
+        said = re.sub(pattern, plain, said)
+    for line, after in itertools.pairwise(lines):
+        if line.startswith("Perhaps you meant"):
+            return f"{said}. Did you mean {after.split()[0].rstrip(',')}?"
+        if line.startswith("Argument helptext"):
+            return f"{said}. Expected {after}."
+    return f"{said}."
+
+
+def _check_yes_no(name: str, words: list[str]) -> None:
+    """Refuses ``--augment True``, the form that yes/no settings had before."""
+    known = yes_no(COMMANDS[name]) | (yes_no(RunConfig) if name == "distill" else {})
+    for flag, value in itertools.pairwise("=".join(words).split("=")):
+        yes = flag.replace("_", "-").replace("--no-", "--", 1)
+        if yes in known and value in ("True", "False", "None"):
+            no = f" or {yes.replace('--', '--no-', 1)}" if known[yes] else ""
+            raise ConfigError(f"{flag} takes no value.", f"Write {yes}{no}.")

@@ -1,0 +1,119 @@
+"""From settings to the objects that they name, and back.
+
+A setting such as ``update_rule`` holds a built-in name, ``package.module:Class`` or
+``file.py:Class``, perhaps with values: ``file.py:Class(beta=0.9)``. A built-in implementation takes
+its fields from other settings: ``Poisoning.settings`` says which.
+"""
+
+import dataclasses
+from typing import Any, TypeVar
+
+from ..core.adjoint import Adjoint
+from ..core.initialization import Initialization
+from ..core.objective import Objective, OwnObjective
+from ..core.parametrisation import Parametrisation
+from ..core.seam import Seam, parse
+from ..core.update import GradientDescent, Momentum, UpdateRule, WeightDecay
+from ..errors import ConfigError
+from ..models.own import locate_object
+
+SEAMS: dict[str, type[Seam]] = {
+    kind.setting(): kind
+    for kind in (Objective, UpdateRule, Adjoint, Initialization, Parametrisation)
+}
+"""The settings that name an implementation."""
+
+S = TypeVar("S", bound=Seam)
+
+
+def make(seam: type[S], settings: Any) -> S:
+    """The object that a setting names.
+
+    Args:
+        seam: What kind of object.
+        settings: All settings, as attributes. Code that they name is imported.
+    """
+    name, values = parse(getattr(settings, seam.setting()))
+    if ":" in name:
+        found = _own(seam, name)
+        return found.from_values(values) if isinstance(found, type) else found
+    kind = seam.implementation(name)
+    taken = {field: getattr(settings, setting) for field, setting in kind.settings.items()}
+    check_meaning(seam, settings)
+    try:
+        return kind.from_values({n: v for n, v in taken.items() if v is not None} | values)
+    except ConfigError:
+        missing = [s for f, s in kind.settings.items() if taken[f] is None and _required(kind, f)]
+        if missing:
+            raise ConfigError(
+                f"The {name} {seam.seam} needs {missing[0]}.", f"Set {missing[0]}."
+            ) from None
+        raise
+
+
+def make_rule(settings: Any) -> UpdateRule:
+    """The update rule, with momentum and weight decay where they are asked for."""
+    if settings.update_rule is None:
+        rule = Momentum(settings.momentum) if settings.momentum else GradientDescent()
+    else:
+        rule = make(UpdateRule, settings)
+    return WeightDecay(settings.weight_decay, rule) if settings.weight_decay else rule
+
+
+def check_names(settings: Any) -> None:
+    """Refuses a name that no implementation has, and values that it cannot take; runs no code."""
+    for setting, seam in SEAMS.items():
+        text = getattr(settings, setting)
+        if text is None or ":" in text:
+            continue
+        seam.implementation(parse(text)[0])
+    if ":" not in settings.objective:
+        make(Objective, settings)
+
+
+def check_meaning(seam: type[Seam], settings: Any) -> None:
+    """Refuses a setting that belongs to another implementation than the one that is named."""
+    kind = seam.implementation(getattr(settings, seam.setting()))
+    for name in seam.names():
+        for setting in seam.implementation(name).settings.values():
+            if setting not in kind.settings.values() and _optional(settings, setting):
+                raise ConfigError(
+                    f"{setting} has no meaning for the {kind.name} {seam.seam}.",
+                    f"Set {seam.setting()} to {name}, or leave {setting} out.",
+                )
+
+
+def settings_of(*objects: Seam) -> dict[str, Any]:
+    """The settings that name these objects."""
+    return {name: value for one in objects for name, value in one.as_settings().items()}
+
+
+def _own(seam: type[S], reference: str) -> Any:
+    """A user's own implementation: its class, or an object of it."""
+    if reference in seam.known():
+        return seam.implementation(reference)
+    found = locate_object(reference)
+    if isinstance(found, type) and issubclass(found, seam):
+        return found.register(reference)
+    if isinstance(found, seam):
+        type(found).register(reference)
+        return found
+    if seam is Objective and callable(found) and not isinstance(found, type):
+        return OwnObjective(found, reference)
+    raise ConfigError(
+        f"{reference} is not an implementation of {seam.__name__}.",
+        f"Derive a class from datadistill.{seam.__name__}: docs/extending.md shows how.",
+    )
+
+
+def _optional(settings: Any, setting: str) -> bool:
+    """Whether a setting that is empty by default has been given."""
+    default = next(f.default for f in dataclasses.fields(settings) if f.name == setting)
+    return default is None and getattr(settings, setting) is not None
+
+
+def _required(kind: type[Seam], field: str) -> bool:
+    found: Any = kind
+    return any(
+        f.name == field and f.default is dataclasses.MISSING for f in dataclasses.fields(found)
+    )

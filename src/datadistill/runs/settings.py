@@ -1,0 +1,212 @@
+"""The settings of a run, in groups named by purpose.
+
+Three groups extend those of :mod:`datadistill.core.settings`; the others are about files, data and
+the machine, which ``core`` does not know. :class:`~datadistill.runs.config.RunConfig` inherits all.
+"""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ..core.device import DeviceName, DtypeName
+from ..core.initialization import Scheme
+from ..core.settings import Learned, Outer, Settings
+from ..engine.choice import EngineName
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedSettings(Learned):
+    """What is learned: the distilled data and their learning rates."""
+
+    parametrisation: str = "plain"
+    """How what is learned becomes distilled data: plain, soft-labels, or your own as
+    package.module:Class or file.py:Class."""
+    learn_rates: bool = True
+    """Learn the learning rates."""
+    learn_labels: bool | None = None
+    """Learn the labels. By default only for regression."""
+    start: Literal["noise", "k-means", "average"] = "noise"
+    """What distilled images start from: noise, or each class's k-means centroids or mean."""
+    rates_factor: float = 1.0
+    """Factor on the learning rates in the artefact. Rates learned on noisy weights are too small
+    for others; a factor above 1 corrects them."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require_positive("rates_factor")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnrollSettings(Settings):
+    """The unroll: how networks are trained on the distilled data, and differentiated."""
+
+    update_rule: str | None = None
+    """How networks are updated on distilled data: gradient-descent (the default), momentum,
+    nesterov, adam, or your own as package.module:Class or file.py:Class."""
+    momentum: float = 0.0
+    """Momentum of these updates; 0 is plain gradient descent."""
+    weight_decay: float = 0.0
+    """Weight decay of these updates: this times the weights is added to the gradient."""
+    adjoint: str = "back-gradient"
+    """How the gradient travels back through the updates: back-gradient, stored-graph, truncated,
+    or your own as package.module:Class or file.py:Class."""
+    window: int | None = None
+    """Updates that the truncated adjoint differentiates."""
+    random_window: bool = True
+    """Place the window at random in the schedule; otherwise it is always at the end."""
+    micro_batch: int | None = None
+    """Images, real or distilled, to process at a time; fewer need less memory. All by default."""
+    compiled: bool | None = None
+    """Compile the updates of your own networks with torch.compile. By default for long runs where
+    a short measurement finds it faster."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require_count("window", "micro_batch")
+        self._require_share("momentum")
+        self._require(lambda value: 0 <= value < math.inf, "at least 0", "weight_decay")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OuterSettings(Outer):
+    """The outer optimiser: how the distilled data follow their gradient."""
+
+    # Our own outer schedule; PAPER in runs/config.py has the paper's.
+    batch_size: int = 512
+    """Real examples in a minibatch."""
+    outer_lr: float = 0.02
+    """Learning rate of Adam on the distilled data."""
+    betas: tuple[float, float] = (0.9, 0.999)
+    """Decay rates of Adam's two moments."""
+    outer_schedule: Literal["periods", "cosine"] = "cosine"
+    """Schedule of both learning rates: multiplied by decay after every period, or a cosine."""
+    clip_norm: float | None = 0.3
+    """Largest norm of one network's gradient; larger ones are scaled down. None: no limit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSettings(Settings):
+    """The real data."""
+
+    data: str = "digits"
+    """Data set by name (datadistill data lists them), a folder of images or an .npz file."""
+    data_dir: Path | None = None
+    """Data folder. By default $DATADISTILL_DATA, or the user's cache folder."""
+    size: int | None = None
+    """Height and width to resize images to. By default the data set's own."""
+    channels: Literal[1, 3] | None = None
+    """1 for grey images, 3 for colour. By default the data set's own."""
+    augment: bool | None = None
+    """Augment real images. By default where the paper does."""
+    validation: float = 0.1
+    """Share of the training data held out to measure progress."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require_count("size")
+        self._require_share("validation")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSettings(Settings):
+    """The networks, their initial weights, and what they are trained for."""
+
+    model: str = "lenet"
+    """Network: lenet, alexcifarnet, alexnet, largenet, vgg11, squeezenet, convnet3, linear, mlp,
+    or your own as package.module:Class or file.py:Class."""
+    model_args: tuple[str, ...] = ()
+    """Arguments of the network's constructor, e.g. --model-args width=64 bias=false."""
+    initialization: str = "random"
+    """Initial weights to distil for: random networks, or one fixed network. Pre-trained ones
+    (random-pretrained, fixed-pretrained) come from a pool; a single one also from a file. Or your
+    own as package.module:Class or file.py:Class."""
+    init_seed: int = 0
+    """Which network a fixed initialization is: the seed of its weights, or its number in the
+    pool."""
+    scheme: Scheme = "xavier-normal"
+    """How initial weights are drawn; module: as the network's own constructor does."""
+    pool: Path | None = None
+    """Folder of pre-trained networks, made by datadistill pretrain."""
+    pool_networks: int | None = None
+    """Use only the first so many training networks of the pool. All by default."""
+    pool_noise: float = 0.0
+    """Noise on the weights that are drawn, in standard deviations; stands in for a larger pool."""
+    weights: Path | None = None
+    """File of one pre-trained network: .safetensors, .pth or .pt; also from the data folder."""
+    reset_head: bool = False
+    """Reset its last layer, for other classes than it was trained on."""
+    partial: bool = False
+    """Load the weights that fit where file and network differ; the others are reported."""
+    trained: tuple[str, ...] = ()
+    """Layers of a pre-trained network to train, e.g. --trained classifier features.12; the others
+    are frozen, which saves time. All by default."""
+    objective: str = "classification"
+    """Outer loss on real data: classification, regression, poisoning, or your own function of
+    logits and labels, or Objective, as package.module:name or file.py:name."""
+    attacked: int | None = None
+    """Class that poisoning attacks. 0 by default."""
+    target: int | None = None
+    """Class that networks shall predict instead. 1 by default."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require_count("pool_networks")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineSettings(Settings):
+    """The machine."""
+
+    device: DeviceName = "auto"
+    """Device to compute on."""
+    engine: EngineName | None = None
+    """How to compute: fast, or plain, which is slow and gives the same numbers up to rounding. By
+    default $DATADISTILL_ENGINE, or fast."""
+    dtype: DtypeName | None = None
+    """Floating-point type. By default float32, or that of your own network."""
+    processes: int | None = None
+    """Processes on this machine that share the networks; torchrun's settings take precedence. By
+    default the fastest in a short measurement, and so are threads."""
+    threads: int | None = None
+    """CPU threads of each process."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require_count("processes", "threads")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointSettings(Settings):
+    """Validation, checkpoints and the final test."""
+
+    validate_every: int | None = None
+    """Outer steps between two validations. By default a twentieth of the run."""
+    keep: Literal["last", "best"] = "last"
+    """Result of the run: the last distilled data, as in the paper, or the best in validation."""
+    test_networks: int | None = None
+    """Held-out networks of the final test. By default 1 for fixed, 200 for random
+    initializations, or all that the pool has."""
+    checkpoint_every: int | None = None
+    """Outer steps between two checkpoints, in addition to those by time."""
+    checkpoint_minutes: float = 1.0
+    """Minutes between two checkpoints."""
+    tensorboard: bool = False
+    """Write metrics for TensorBoard too (pip install 'datadistill[tensorboard]')."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require_count("validate_every", "test_networks", "checkpoint_every")
+        self._require_positive("checkpoint_minutes")
+
+
+GROUPS: dict[str, type[Settings]] = {
+    "distilled data": LearnedSettings,
+    "unroll": UnrollSettings,
+    "outer optimiser": OuterSettings,
+    "data": DataSettings,
+    "network and initialization": NetworkSettings,
+    "machine": MachineSettings,
+    "checkpoint": CheckpointSettings,
+}
+"""The groups by the names that ``--help`` gives them."""
