@@ -2,7 +2,7 @@
 
 from .config import RunConfig
 from .distill import distill
-from .experiment import resume
 from .pretrain import pretrain
+from .resume import resume
 
 __all__ = ["RunConfig", "distill", "pretrain", "resume"]

@@ -16,6 +16,7 @@ from ..core.device import resolve_device
 from ..core.network import Network
 from ..data import LabelledData, as_data
 from ..data.fingerprint import data_hash
+from ..durations import time_text
 from ..errors import ConfigError, TeamError
 from ..evaluation import DEFAULT_BYTES
 from ..lock import locked
@@ -24,7 +25,6 @@ from ..pools import PARTS, Part, Pool
 from ..pools.chunks import contents_of, write_chunk
 from ..pools.index import DataRecord, Index, Origin
 from ..progress import Progress, ProgressCallback, silent
-from .planning.cost import time_text
 from .pool_folder import PoolFolder, Share, missing
 from .pool_settings import PoolSettings, Preset
 from .pool_training import OBJECTIVE, PoolTrainer

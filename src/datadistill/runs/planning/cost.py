@@ -1,7 +1,6 @@
 """What a run will cost, measured on this machine before it starts."""
 
 import math
-import re
 import sys
 import time
 from dataclasses import dataclass, replace
@@ -10,7 +9,6 @@ import torch
 
 from ...core.team import Team
 from ...data import LabelledData
-from ...errors import ConfigError
 from ...evaluation import evaluate
 from ...evaluation.evaluate import HELD_OUT_NETWORKS
 from ...pools import at_most
@@ -22,7 +20,7 @@ TRIAL_SECONDS = 3.0
 TEST_EXAMPLES = 1000
 TEST_FEW = 20
 MARGIN = 0.95
-"""Share of a time budget that is planned for; machines are never quite as fast as measured."""
+"""Share of a time budget that is planned for; the machine may be slower than measured."""
 
 
 @dataclass(frozen=True)
@@ -111,29 +109,3 @@ def peak_memory(device: torch.device) -> int:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
-
-
-def parse_time(text: str) -> float:
-    """Seconds of a time such as ``90s``, ``30m``, ``1h30m`` or ``2d``."""
-    units = {"d": 86400, "h": 3600, "m": 60, "s": 1}
-    if not re.fullmatch(r"(\d+(\.\d+)?[dhms])+", text):
-        raise ConfigError(f"{text!r} is no time.", "Write it like 30m, 90s or 1h30m.")
-    seconds = sum(float(n) * units[u] for n, u in re.findall(r"(\d+(?:\.\d+)?)([dhms])", text))
-    if not seconds:
-        raise ConfigError(f"{text!r} is no time at all.", "Give a longer one, e.g. 30m.")
-    return seconds
-
-
-def time_text(seconds: float) -> str:
-    """A time as a person says it: ``45 s``, ``12 min``, ``3 h 20 min``, ``2 d 4 h``."""
-    if seconds < 1:
-        return f"{1000 * seconds:.0f} ms"
-    if seconds < 90:
-        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 90:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 48:
-        return f"{hours} h {minutes} min"
-    return f"{hours // 24} d {hours % 24} h"

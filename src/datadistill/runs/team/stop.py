@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first ends a run well, the second ends it at once."""
+"""Ctrl-C and SIGTERM: the first saves and stops a run, the second quits at once."""
 
 import contextlib
 import math
@@ -27,7 +27,7 @@ class Stop:
 def stoppable(tell: Callable[[str], None], echo: float = 0.0) -> Generator[Stop]:
     """Turns the first SIGINT or SIGTERM into a request; the second interrupts at once.
 
-    Only the main thread of a program hears signals; in another one nothing is changed.
+    Only the main thread of a program receives signals; in other threads nothing changes.
 
     Args:
         tell: Told, from a signal handler, that the first one was heard.
@@ -48,7 +48,7 @@ def stoppable(tell: Callable[[str], None], echo: float = 0.0) -> Generator[Stop]
         if stop.requested or stop.at_once:
             raise KeyboardInterrupt
         stop.requested, first = True, time.monotonic()
-        tell("Stopping after this outer step. Once more stops at once.")
+        tell("Stopping after this outer step. Press Ctrl-C again to quit now.")
 
     before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
