@@ -47,11 +47,13 @@ def test_no_module_imports_itself_by_a_detour() -> None:
     assert not [name for name in GRAPH if name in reachable(name)]
 
 
-def test_files_know_no_processes_and_processes_know_no_runs() -> None:
+def test_files_know_no_processes_processes_no_runs_and_runs_no_plans() -> None:
     for name in GRAPH:
         if name.startswith("store."):
             allowed = {"config", "state"}
             assert {n for n in reachable(name) if not n.startswith("store")} <= allowed, name
+        if not name.startswith("planning."):
+            assert not [n for n in reachable(name) if n.startswith("planning")], name
         if name.startswith("team."):
             assert all(other.startswith("team") for other in reachable(name)), name
 

@@ -49,10 +49,8 @@ class Resume(Common):
         if is_worker():
             follow_torchrun()
             return
-        folder, team = (
-            RunFolder(self.run_folder),
-            partial(together, worker=worker, debug=self.debug),
-        )
+        folder = RunFolder(self.run_folder)
+        team = partial(together, worker=worker, debug=self.debug)
         given = {name: getattr(self, name) for name in (*CHANGES, "processes", *CODE_SETTINGS)}
         with self.bars() as progress:
             distilled = resume_run(

@@ -70,7 +70,7 @@ def parse_yaml(content: bytes, where: str) -> dict[str, Any]:
         ) from None
     if not isinstance(values, dict):
         raise ConfigError(
-            f"{where} contains no settings.", "Write one setting per line, as name: value."
+            f"{where} holds no settings.", "Write one setting per line, as name: value."
         )
     return values
 

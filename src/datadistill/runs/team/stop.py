@@ -30,7 +30,7 @@ def stoppable(tell: Callable[[str], None], echo: float = 0.0) -> Generator[Stop]
     Only the main thread of a program receives signals; in other threads nothing changes.
 
     Args:
-        tell: Told, from a signal handler, that the first one was heard.
+        tell: Receives, from a signal handler, the message that the run will stop.
         echo: Seconds in which another signal is the same one: torchrun passes on what a
             terminal has sent to all processes already.
     """
@@ -41,7 +41,7 @@ def stoppable(tell: Callable[[str], None], echo: float = 0.0) -> Generator[Stop]
 
     first = -math.inf
 
-    def hear(_number: int, _frame: FrameType | None) -> None:
+    def receive(_number: int, _frame: FrameType | None) -> None:
         nonlocal first
         if time.monotonic() - first < echo:
             return
@@ -50,7 +50,7 @@ def stoppable(tell: Callable[[str], None], echo: float = 0.0) -> Generator[Stop]
         stop.requested, first = True, time.monotonic()
         tell("Stopping after this outer step. Press Ctrl-C again to quit now.")
 
-    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
