@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from datadistill.runs.experiment import Experiment
+from datadistill.runs.experiment import load
 from datadistill.runs.recipes import read_recipe
 from datadistill.runs.store.checkpoint import Checkpoint, newest, write_checkpoint
 from datadistill.runs.store.fingerprint import fingerprint
@@ -24,7 +24,7 @@ LIMIT = 0.01
 def measure(*, data_dir: Path | None = None) -> dict[str, Any]:
     """The share of a checkpoint every minute, and of a line of the log every outer step."""
     config = replace(read_recipe("mnist-random-100").config, data_dir=data_dir)
-    distillation = Experiment.named_by(replace(config, validate_every=1)).distillation
+    distillation = load(replace(config, validate_every=1)).prepare()
     state, _ = distillation.advance(distillation.start())  # measured once: best and last are there
     quiet = distillation.with_config(replace(distillation.config, validate_every=10**9))
     prints = fingerprint(distillation.distiller, distillation.data, distillation.held_out)

@@ -2,7 +2,7 @@
 
     python -m benchmarks --only communication
 
-The bytes do not depend on the network: the gradient of the distilled data, J losses and two wishes.
+The bytes do not depend on the network: the gradient of the distilled data, J losses and two votes.
 A ring adds them up in 2 (N − 1) messages of 1/N of the bytes: 2 (N − 1) α + 2 (N − 1)/N · bytes/β
 with latency α and bandwidth β. Both are fitted to what two processes take here; those of other
 machines are assumptions, named in the table.
@@ -16,19 +16,11 @@ import torch
 
 from datadistill.runs.team.launch import launched
 from datadistill.runs.team.link import Link
+from datadistill.runs.team.processes import together
 
 MOST_REPEATS, LEAST_REPEATS = 40, 4
-WISHES = 2
+VOTES = 2
 NETWORKS = 8
-WORKER = """
-import torch
-from datadistill.runs.team.processes import together
-torch.set_num_threads(1)
-with together() as team:
-    for numbers, repeats in {sums}:
-        for _ in range(repeats):
-            team.link.sum(torch.zeros(numbers))
-"""
 
 
 @dataclass(frozen=True)
@@ -43,7 +35,7 @@ class Case:
     @property
     def numbers(self) -> int:
         """Numbers in the one sum of an outer step."""
-        return self.images * self.pixels + self.rates + NETWORKS + WISHES
+        return self.images * self.pixels + self.rates + NETWORKS + VOTES
 
     @property
     def repeats(self) -> int:
@@ -99,9 +91,17 @@ def measure(processes: tuple[int, ...] = (2, 4)) -> dict[str, Any]:
 
 def _here(processes: int) -> list[float]:
     """The fastest of many sums, for each case."""
-    program = WORKER.format(sums=[(case.numbers, case.repeats) for case in CASES])
-    with launched(processes, program=program) as link:
+    with launched(processes, worker) as link:
         return [min(_times(link, case)) for case in CASES]
+
+
+def worker() -> None:
+    """Takes part in the sums that are measured."""
+    torch.set_num_threads(1)
+    with together() as team:
+        assert team.link is not None
+        for case in CASES:
+            _times(team.link, case)
 
 
 def _times(link: Link, case: Case) -> list[float]:

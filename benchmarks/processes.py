@@ -19,7 +19,8 @@ from datadistill.core.device import DtypeName
 from datadistill.engine.team import ALONE
 from datadistill.runs.config import RunConfig
 from datadistill.runs.distillation import Distillation
-from datadistill.runs.experiment import Experiment
+from datadistill.runs.experiment import load
+from datadistill.runs.follow import worker
 from datadistill.runs.state import RunState
 from datadistill.runs.store.checkpoint import Checkpoint, to_bytes
 from datadistill.runs.store.fingerprint import fingerprint
@@ -86,8 +87,8 @@ def measure(rounds: int = ROUNDS) -> dict[str, object]:
 @contextlib.contextmanager
 def sharing(settings: RunConfig, processes: int) -> Generator[tuple[Distillation, Distillation]]:
     """The same distillation by one process alone, and by several."""
-    with contextlib.suppress(_DoneError), together(processes) as team:
-        shared = Experiment.named_by(settings, team).distillation
+    with contextlib.suppress(_DoneError), together(processes, worker) as team:
+        shared = load(settings).prepare(team)
         alone = replace(shared, distiller=replace(shared.distiller, team=ALONE))
         prints = fingerprint(shared.distiller, shared.data, shared.held_out)
         team.begin(lambda: to_bytes(Checkpoint(shared.start(), shared.config, prints)))

@@ -24,7 +24,7 @@ from benchmarks.timing import THREADS, Operations, alternately, matmul_peak
 from datadistill.core.random import stream
 from datadistill.runs.config import RunConfig
 from datadistill.runs.distillation import Distillation
-from datadistill.runs.experiment import Experiment
+from datadistill.runs.experiment import load
 from datadistill.runs.planning.division import Division, divisions
 from datadistill.runs.planning.division import best as fastest
 
@@ -76,7 +76,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 def compare(case: Case, peak: float, trials: int) -> dict[str, Any]:
     """One row: the best times of both sides, their ratio and shares of the peak."""
     torch.set_num_threads(THREADS)
-    distillation = Experiment.named_by(case.settings).distillation
+    distillation = load(case.settings).prepare()
     division = fastest(divisions(distillation), case.settings.iterations)
     module = distillation.distiller.network.module()
     state, batch = distillation.start().distiller, distillation.batch(0)

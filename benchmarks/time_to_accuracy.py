@@ -28,7 +28,7 @@ from datadistill.core.random import stream
 from datadistill.evaluation import evaluate
 from datadistill.runs.config import RunConfig
 from datadistill.runs.distillation import Distillation
-from datadistill.runs.experiment import Experiment
+from datadistill.runs.experiment import load
 from datadistill.runs.planning.division import divided
 from datadistill.runs.recipes import Preset, read_recipe
 
@@ -159,8 +159,8 @@ def settings(case: Case, seed: int, data_dir: Path | None, preset: Preset) -> Ru
 @contextlib.contextmanager
 def ours(case: Case, seed: int, data_dir: Path | None) -> Generator[tuple[Distillation, Advance]]:
     """Outer steps as a run makes them, divided as it divides them."""
-    config, _ = divided(settings(case, seed, data_dir, "fast"))
-    with running(config) as made:
+    experiment, _ = divided(load(settings(case, seed, data_dir, "fast")))
+    with running(experiment.config) as made:
         yield made
 
 
@@ -186,7 +186,7 @@ def reference(
 ) -> Generator[tuple[Distillation, Advance]]:
     """Outer steps of the reference, with the paper's minibatch and networks."""
     config = paper_settings(settings(case, seed, data_dir, "paper"))
-    distillation = Experiment.named_by(config).distillation
+    distillation = load(config).prepare()
     whole = ReferenceRun(distillation)
 
     def advance() -> tuple[int, Steps]:

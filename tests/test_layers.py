@@ -10,7 +10,7 @@ import datadistill
 ROOT = Path(datadistill.__file__).parent
 LAYERS = [
     {"errors", "progress", "version"},
-    {"kernels"},
+    {"kernels", "durations"},
     {"files"},
     {"core", "lock"},
     {"models", "data"},

@@ -1,6 +1,6 @@
-"""A lock on a run folder: two processes cannot write the same run.
+"""A lock on a folder: two processes cannot write the same run or pool.
 
-The operating system holds it and lets go of it when its holder ends, however it ends.
+The operating system holds it, and releases it when its holder ends, however it ends.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from .files import cannot_write
 
 @contextlib.contextmanager
 def locked(path: Path) -> Generator[None]:
-    """Holds the lock file of a run; refuses at once if another process holds it."""
+    """Holds a lock file; raises at once if another process holds it."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
@@ -37,12 +37,12 @@ def _take(descriptor: int, path: Path) -> None:
     except BlockingIOError:
         holder = os.read(descriptor, 200).decode(errors="replace") or "another process"
         raise RunError(
-            f"{path.parent} is being written by {holder}.", "Wait for it or stop it first."
+            f"{path.parent} is in use by {holder}.", "Wait until it ends, or stop it."
         ) from None
     except OSError as error:
         raise FileError(
             f"{path} cannot be locked: {error.strerror or error}.",
-            "Choose a run folder on a disk that has locks, such as a local one.",
+            "Choose a folder on a file system that supports locks, such as a local disk.",
         ) from error
 
 

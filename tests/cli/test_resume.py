@@ -29,7 +29,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_more_outer_steps_than_planned(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["distill", *WORDS, "--run", "r"]) == 0
     assert main(["resume", "r"]) == 0
-    assert "It is finished. More outer steps: set iterations above 4." in capsys.readouterr().err
+    assert (
+        "The run is finished. For more outer steps, set iterations above 4."
+        in capsys.readouterr().err
+    )
     assert main(["resume", "r", "--iterations", "6"]) == 0
     assert "(r/checkpoints/step-00000004.safetensors)." in capsys.readouterr().err
     made = dd.load("r/distilled.safetensors")
@@ -52,7 +55,7 @@ def test_an_edited_configuration_is_refused_with_the_difference(
     ("make", "message"),
     [
         (None, "There is no run folder r"),
-        ("empty", "No run was begun in r"),
+        ("empty", "There is no run in r"),
         ("file", "There is no run folder r"),
     ],
 )
@@ -78,9 +81,9 @@ def test_an_own_network_is_resumed_only_if_it_is_named_again(
     assert main(["distill", *words, "--run", "r"]) == 0
     capsys.readouterr()
     assert main(["resume", "r", "--iterations", "3"]) == 2
-    assert "say so yourself: --model resumed_net.py:Mine" in capsys.readouterr().err
+    assert "name it yourself: --model resumed_net.py:Mine" in capsys.readouterr().err
     assert main(["distill", "r/config.yaml", "--run", "again"]) == 2
-    assert "say so yourself: --model resumed_net.py:Mine" in capsys.readouterr().err
+    assert "name it yourself: --model resumed_net.py:Mine" in capsys.readouterr().err
     assert (
         main(["distill", "r/config.yaml", "--model", "resumed_net.py:Mine", "--run", "again"]) == 0
     )

@@ -11,11 +11,11 @@ import pytest
 
 import datadistill as dd
 from datadistill.cli.main import main
+from datadistill.durations import parse_time, time_text
 from datadistill.errors import ConfigError
 from datadistill.runs.config import config_from
 from datadistill.runs.distillation import Distillation
 from datadistill.runs.planning.cost import Cost, measure_cost
-from datadistill.durations import parse_time, time_text
 from datadistill.runs.run import Run
 from datadistill.runs.store.folder import RunFolder
 from datadistill.runs.store.metrics import read_metrics
@@ -38,7 +38,7 @@ def test_times_are_written_as_people_write_them(text: str, seconds: float) -> No
 
 @pytest.mark.parametrize("text", ["", "30", "m", "30 minutes", "-5m", "0s", "1e3s", "nan"])
 def test_what_is_no_time_is_an_error(text: str) -> None:
-    with pytest.raises(ConfigError, match="is no time"):
+    with pytest.raises(ConfigError, match="is not a duration"):
         parse_time(text)
 
 
@@ -111,7 +111,7 @@ def test_a_run_ends_well_when_its_time_is_up_before_its_outer_steps(tmp_path: Pa
     made = Run(distillation, RunFolder(tmp_path), test, until, tell=said.append).go()
     reached = made.header.configuration["outer_step"]
     assert 0 < reached < 1_000_000
-    assert f"The time is up after {reached:,} outer steps." in said
+    assert f"The time budget ended after {reached:,} outer steps." in said
     assert made.claim is not None
     assert made.claim.split == "test"
     # The configuration says what was done: the same again gives the same.

@@ -13,13 +13,13 @@ from datadistill.core.distilled import Step
 from datadistill.core.network import Weights
 from datadistill.runs import RunConfig
 from datadistill.runs.distillation import Distillation
-from datadistill.runs.experiment import Experiment
+from datadistill.runs.experiment import load
 from datadistill.runs.planning.division import (
     Division,
     best,
     compiled_rightly,
-    divided,
     divisions,
+    is_divided,
     may_be_compiled,
 )
 
@@ -54,7 +54,7 @@ def test_the_fastest_way_over_the_whole_run_is_chosen(
 
 @pytest.mark.usefixtures("two_threads")
 def test_every_way_is_measured_and_the_threads_come_back() -> None:
-    distillation = Experiment.named_by(RunConfig(networks=3)).distillation
+    distillation = load(RunConfig(networks=3)).prepare()
     found = divisions(distillation)
     assert [(d.processes, d.threads) for d in found] == [(1, 2), (1, 1), (2, 1)]
     assert all(d.seconds > 0 for d in found)
@@ -64,14 +64,21 @@ def test_every_way_is_measured_and_the_threads_come_back() -> None:
 
 @pytest.mark.usefixtures("two_threads")
 def test_a_single_network_is_not_divided_among_processes() -> None:
-    distillation = Experiment.named_by(RunConfig(initialization="fixed")).distillation
+    distillation = load(RunConfig(initialization="fixed")).prepare()
     assert [(d.processes, d.threads) for d in divisions(distillation)] == [(1, 2), (1, 1)]
 
 
 @pytest.mark.parametrize("said", [{"threads": 1}, {"processes": 2}])
 def test_what_the_user_says_is_not_measured(said: dict[str, int]) -> None:
-    config = RunConfig(**said)  # pyright: ignore[reportArgumentType]
-    assert divided(config) == (config, [])
+    assert is_divided(RunConfig(**said))  # pyright: ignore[reportArgumentType]
+    assert not is_divided(RunConfig())
+
+
+def test_what_torchrun_says_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1", "WORLD_SIZE": "2", "RANK": "0"}
+    for name, value in place.items():
+        monkeypatch.setenv(name, value)
+    assert is_divided(RunConfig())
 
 
 @pytest.mark.usefixtures("two_threads")

@@ -55,10 +55,10 @@ def test_a_failed_write_is_reported_and_the_previous_checkpoint_loads(
         patch.setattr(files, stage, failing(getattr(files, stage), after))
         with pytest.raises(FileError, match="No space left on device") as caught:
             go(tmp_path)
-    assert "Then go on: datadistill resume" in caught.value.remedy
+    assert "Then resume: datadistill resume" in caught.value.remedy
     assert caught.value.exit_code == 1
-    found, passed_over = newest(tmp_path / "checkpoints")
-    assert passed_over == []
+    found, skipped = newest(tmp_path / "checkpoints")
+    assert skipped == []
     assert all(torch.isfinite(t).all() for t in found.state.distiller.parameters.values())
     go(tmp_path)
     assert contents(tmp_path) == contents(whole)
@@ -139,7 +139,7 @@ def test_a_full_disk_ends_the_run_with_code_1_and_it_goes_on_when_there_is_room(
     code, said = finish(process)
     assert code == 1, said
     assert "No space left on device" in said
-    assert f"Then go on: datadistill resume {run}" in said
+    assert f"Then resume: datadistill resume {run}" in said
     assert "Traceback" not in said
     filler.unlink()
     ended(run, tmp_path)
@@ -168,7 +168,7 @@ def test_a_folder_removed_while_the_run_is_going_ends_it_with_a_clear_message(
     shutil.rmtree(run, ignore_errors=True)
     code, said = finish(process)
     assert code == 1, said
-    assert "was removed while the run was going" in said
+    assert "was removed during the run" in said
     assert "Traceback" not in said
     assert not run.exists()
 
@@ -186,7 +186,7 @@ def test_a_first_signal_finishes_the_step_saves_it_and_ends_with_code_130(
     assert code == 130, said
     reached = newest(run / "checkpoints")[0].state.outer_step
     assert reached >= 5
-    assert f"outer step {reached:,} is saved.\nGo on: datadistill resume {run}\n" in said
+    assert f"outer step {reached:,} is saved.\nTo resume: datadistill resume {run}\n" in said
     assert "Traceback" not in said
     assert len(metrics.read_metrics(run / "metrics.jsonl")) == reached
     ended(run, tmp_path)
@@ -202,12 +202,12 @@ def test_a_second_signal_ends_the_run_at_once(tmp_path: Path) -> None:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
-    while "Once more stops at once" not in process.stderr.readline():
+    while "Press Ctrl-C again to quit now." not in process.stderr.readline():
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
     code, said = finish(process)
     assert code == 130
-    assert "will be done again.\nGo on: datadistill resume" in said
+    assert "will be repeated.\nTo resume: datadistill resume" in said
     assert newest(run / "checkpoints")[0].state.outer_step == 0
 
 
@@ -217,7 +217,7 @@ def test_two_processes_cannot_write_one_run_and_a_crash_frees_it(tmp_path: Path)
     wait_for_rows(run, 3, first)
     code, said = finish(start("resume", str(run)))
     assert code == 2
-    assert f"is being written by process {first.pid} on " in said
+    assert f"is in use by process {first.pid} on " in said
     assert first.poll() is None
     first.kill()
     finish(first)
@@ -229,7 +229,7 @@ def test_two_processes_cannot_write_one_run_and_a_crash_frees_it(tmp_path: Path)
 def test_a_lock_is_held_against_threads_of_the_same_process_too(tmp_path: Path) -> None:
     with (
         locked(tmp_path / ".lock"),
-        pytest.raises(RunError, match=f"written by process {os.getpid()}"),
+        pytest.raises(RunError, match=f"in use by process {os.getpid()}"),
         locked(tmp_path / ".lock"),
     ):
         pass

@@ -16,10 +16,11 @@ import datadistill as dd
 from datadistill.artefact.container import read_container, write_container
 from datadistill.errors import ArtefactError, ConfigError, DataDistillError, RunError
 from datadistill.runs.config import differences
-from datadistill.runs.experiment import config_of_run
-from datadistill.runs.store.checkpoint import newest, read_checkpoint
+from datadistill.runs.resume import config_of_run
+from datadistill.runs.store.checkpoint import read_checkpoint
 from datadistill.runs.store.folder import RunFolder
 from datadistill.runs.store.metrics import logging_to, read_metrics
+from datadistill.runs.store.restore import opened
 from datadistill.runs.store.yaml_files import parse_yaml, read_config, read_yaml
 from tests.runs.helpers import contents, go, stop_after
 
@@ -76,11 +77,13 @@ def test_a_changed_config_yaml(stopped: Path, tmp_path: Path, data: st.DataObjec
     shutil.copytree(stopped, tmp_path, dirs_exist_ok=True)
     folder = RunFolder(tmp_path)
     folder.config.write_bytes(data.draw(changes((stopped / "config.yaml").read_bytes())))
-    try:
-        config = config_of_run(folder)
-    except ConfigError:
-        return
-    kept = newest(folder.checkpoints)[0].config
+    with opened(folder) as saved:
+        assert saved is not None
+        try:
+            config = config_of_run(folder, saved)
+        except ConfigError:
+            return
+    kept = saved.config
     # What resume does with it: a difference that matters is refused, and shown.
     if not differences(kept, config):
         free = {n: getattr(config, n) for n in ("data_dir", "pool", "weights")}
@@ -204,10 +207,10 @@ def test_code_that_a_file_names_is_not_run(
     ("change", "message"),
     [
         ({"outer_step": 5}, "is the checkpoint of outer step 5"),
-        ({"outer_step": -1}, "not a sound checkpoint"),
-        ({"seconds": "long"}, "not a sound checkpoint"),
+        ({"outer_step": -1}, "not a valid checkpoint"),
+        ({"seconds": "long"}, "not a valid checkpoint"),
         ({"configuration": {"stepz": 1}}, "no setting 'stepz'"),
-        ({"surprise": 1}, "not a sound checkpoint"),
+        ({"surprise": 1}, "not a valid checkpoint"),
     ],
 )
 def test_a_whole_checkpoint_that_makes_no_sense_is_refused(

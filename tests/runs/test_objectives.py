@@ -86,7 +86,7 @@ def test_the_users_words_run_code_and_a_files_do_not(
     assert main(["distill", "recipe.yaml", *flags, "--objective", "mine.py:halved"]) == 0
     assert dd.load("run/distilled.safetensors").objective.record == "mine.py:halved"
     assert main(["resume", "run", "--iterations", "2", "--quiet"]) == 2
-    assert "say so yourself: --objective" in capsys.readouterr().err
+    assert "name it yourself: --objective" in capsys.readouterr().err
     resume = ["resume", "run", "--iterations", "2", "--quiet", "--objective", "mine.py:halved"]
     assert main(resume) == 0
     assert main(["distill", "--objective", "mine.py:haved"]) == 2

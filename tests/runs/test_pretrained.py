@@ -100,7 +100,7 @@ def test_a_run_is_not_resumed_with_another_pool(pool: dd.Pool, tmp_path: Path) -
     with pytest.raises(KeyboardInterrupt):
         distill(run=run, initialization=dd.PoolInit(pool), checkpoint_every=1, **stop_after(3))
     other = make(tmp_path / "other", networks=20, held_out=10, seed=4)
-    with pytest.raises(RunError, match="The pool is not what the run began with"):
+    with pytest.raises(RunError, match="The pool differs from the run's"):
         distill(run=run, initialization=dd.PoolInit(other), checkpoint_every=1)
 
 

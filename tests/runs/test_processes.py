@@ -18,7 +18,8 @@ from datadistill.cli.main import main
 from datadistill.engine.team import ALONE
 from datadistill.errors import ConfigError
 from datadistill.runs.config import RunConfig
-from datadistill.runs.experiment import Experiment
+from datadistill.runs.experiment import load
+from datadistill.runs.follow import worker
 from datadistill.runs.run import Run
 from datadistill.runs.store.checkpoint import Checkpoint, newest, to_bytes
 from datadistill.runs.store.fingerprint import fingerprint
@@ -57,8 +58,8 @@ def reached(run: Path, outer_step: int) -> bool:
     return log.exists() and len(log.read_bytes().splitlines()) >= outer_step
 
 
-def followers_of(pid: int) -> list[int]:
-    """The processes that follow one, from the system's own list."""
+def workers_of(pid: int) -> list[int]:
+    """The workers that a process has started, from the system's own list."""
     command = ["ps", "-A", "-ww", "-o", "pid=,ppid=,args="]
     listed = subprocess.run(command, capture_output=True, text=True, check=True)
     rows = [line.split(maxsplit=2) for line in listed.stdout.splitlines()]
@@ -87,8 +88,8 @@ def meanwhile(do: Callable[[], None]) -> threading.Thread:
 
 def test_the_gradient_over_gloo_is_that_of_one_process() -> None:
     config = RunConfig(model="linear", networks=3, batch_size=64, dtype="float64", threads=1)
-    with contextlib.suppress(KeyboardInterrupt), together(2) as team:
-        distillation = Experiment.named_by(config, team).distillation
+    with contextlib.suppress(KeyboardInterrupt), together(2, worker) as team:
+        distillation = load(config).prepare(team)
         distiller, state = distillation.distiller, distillation.start()
         prints = fingerprint(distiller, distillation.data, distillation.held_out)
         team.begin(lambda: to_bytes(Checkpoint(state, distillation.config, prints)))
@@ -99,7 +100,7 @@ def test_the_gradient_over_gloo_is_that_of_one_process() -> None:
         for name in expected:
             assert relative_error(gradient[name], expected[name]) < 1e-12
         raise KeyboardInterrupt  # the other process wants to go on
-    assert followers_of(os.getpid()) == []
+    assert workers_of(os.getpid()) == []
 
 
 def test_two_processes_make_the_run_of_one_and_one_goes_on_with_it(
@@ -112,7 +113,9 @@ def test_two_processes_make_the_run_of_one_and_one_goes_on_with_it(
     assert main(["resume", str(one), "--iterations", "25"]) == 0
     capsys.readouterr()
     assert main(["resume", str(two), "--iterations", "25", "--processes", "1"]) == 0
-    assert "processes: now 1, was 2; the last bits" in capsys.readouterr().err
+    assert (
+        "processes changed from 2 to 1: results may differ by rounding." in capsys.readouterr().err
+    )
     left, right = (dd.load(RunFolder(run).distilled) for run in (one, two))
     assert relative_error(right.inputs, left.inputs) < 1e-5
     assert right.claim == left.claim
@@ -125,12 +128,9 @@ def test_two_processes_make_the_run_of_one_and_one_goes_on_with_it(
 
 def test_a_run_whose_time_is_up_ends_in_all_processes(tmp_path: Path) -> None:
     config = RunConfig(model="linear", networks=2, batch_size=32, test_networks=2, threads=1)
-    with together(2) as team:
-        found = Experiment.named_by(config, team)
-        run = Run(
-            found.distillation, RunFolder(tmp_path / "run"), found.test, until=time.monotonic()
-        )
-        made = run.go()
+    with together(2, worker) as team:
+        found, folder = load(config), RunFolder(tmp_path / "run")
+        made = Run(found.prepare(team), folder, found.test, until=time.monotonic()).go()
     assert made.header.configuration["iterations"] == 1
     assert made.claim is not None
     assert made.claim.networks == 2
@@ -160,7 +160,7 @@ def test_a_killed_process_ends_the_run_with_all_that_was_done(
         nonlocal killed_at
         wait_until(lambda: reached(run, 5))
         killed_at = time.monotonic()
-        os.kill(followers_of(os.getpid())[0], signal.SIGKILL)
+        os.kill(workers_of(os.getpid())[0], signal.SIGKILL)
 
     thread = meanwhile(kill)
     assert main([*words, "--iterations", "2000", "--run", str(run), "--processes", "2"]) == 1
@@ -169,9 +169,9 @@ def test_a_killed_process_ends_the_run_with_all_that_was_done(
     said = capsys.readouterr().err
     found, _ = newest(RunFolder(run).checkpoints)
     assert found.state.outer_step == len(read_metrics(RunFolder(run).metrics)) >= 5
-    assert "Process 1 of 2 was ended by the signal SIGKILL." in said
+    assert "Process 1 of 2 was killed by SIGKILL." in said
     assert f"Outer step {found.state.outer_step:,} is saved." in said
-    assert f"Go on: datadistill resume {run}" in said
+    assert f"To resume: datadistill resume {run}" in said
     assert len(said.strip().splitlines()) == 2
 
 
@@ -202,13 +202,13 @@ def test_a_process_that_does_not_answer_ends_the_run(
 
     def halt() -> None:
         wait_until(lambda: reached(run, 2))
-        os.kill(followers_of(os.getpid())[0], signal.SIGSTOP)
+        os.kill(workers_of(os.getpid())[0], signal.SIGSTOP)
 
     thread = meanwhile(halt)
     assert main([*words, "--iterations", "2000", "--run", str(run), "--processes", "2"]) == 1
     thread.join()
-    assert "Another process has ended or does not answer" in capsys.readouterr().err
-    assert followers_of(os.getpid()) == []
+    assert "Another process has ended or does not respond" in capsys.readouterr().err
+    assert workers_of(os.getpid()) == []
     found, _ = newest(RunFolder(run).checkpoints)
     assert found.state.outer_step >= 2
 
@@ -223,7 +223,7 @@ def started(words: list[str], tmp_path: Path) -> Generator[Started]:
     )
     wait_until(lambda: reached(run, 5) or process.poll() is not None)
     assert process.poll() is None, finish(process)
-    (other,) = followers_of(process.pid)
+    (other,) = workers_of(process.pid)
     yield process, other, run
     process.kill()
 
@@ -282,7 +282,7 @@ def test_python_is_one_process() -> None:
     [
         ({}, "quickstart", "datadistill quickstart is done by one process."),
         ({"WORLD_SIZE": "two"}, "distill", "The environment variable WORLD_SIZE is 'two'."),
-        ({"MASTER_PORT": ""}, "distill", "Process 0 cannot meet the others"),
+        ({"MASTER_PORT": ""}, "distill", "Process 0 cannot connect to the others"),
     ],
 )
 def test_variables_of_torchrun_that_make_no_sense_are_told(

@@ -30,7 +30,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_stopped_after_any_outer_step_and_resumed_ends_in_the_same_bytes(
     whole: Path, tmp_path: Path, outer_step: int
 ) -> None:
-    with pytest.raises(KeyboardInterrupt, match="Go on: datadistill resume"):
+    with pytest.raises(KeyboardInterrupt, match="To resume: datadistill resume"):
         go(tmp_path, **stop_after(outer_step))
     assert not (tmp_path / "results.json").exists()
     go(tmp_path)
@@ -132,7 +132,7 @@ def test_more_outer_steps_are_allowed_and_fewer_end_the_run_where_it_is(tmp_path
         dd.load(tmp_path / "a" / "distilled.safetensors").inputs,
         go(tmp_path / "c", iterations=20).inputs,
     )
-    with pytest.raises(RunError, match="is at outer step 20 already"):
+    with pytest.raises(RunError, match="is already at outer step 20"):
         go(tmp_path / "a", iterations=19)
 
     with pytest.raises(KeyboardInterrupt):
@@ -177,8 +177,8 @@ def test_a_finished_run_is_read_and_not_made_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "module", "message"),
     [
-        ((IMAGES + 1e-6, LABELS), dd.models.Linear(), "training data are not what"),
-        ((IMAGES, LABELS.roll(1)), dd.models.Linear(), "training data are not what"),
+        ((IMAGES + 1e-6, LABELS), dd.models.Linear(), "training data differ from the run's"),
+        ((IMAGES, LABELS.roll(1)), dd.models.Linear(), "training data differ from the run's"),
         ((IMAGES, LABELS), dd.models.LeNet(), "model: linear → lenet"),
     ],
 )
@@ -192,7 +192,7 @@ def test_other_data_or_another_network_are_refused(
         dd.distill(named, module, run=tmp_path, test=TEST, **SETTINGS)
 
 
-def test_a_damaged_newest_checkpoint_is_passed_over_with_the_reason(
+def test_a_damaged_newest_checkpoint_is_skipped_with_the_reason(
     whole: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
@@ -215,7 +215,7 @@ def test_without_a_readable_checkpoint_the_reasons_are_told(tmp_path: Path) -> N
         go(tmp_path, **stop_after(7))
     for path in checkpoints_in(tmp_path / "checkpoints"):
         path.write_bytes(b"")
-    with pytest.raises(RunError, match=r"no checkpoint that can be read.*step-00000006.*cut short"):
+    with pytest.raises(RunError, match=r"no valid checkpoint.*step-00000006.*cut short"):
         go(tmp_path)
 
 
@@ -244,7 +244,7 @@ def test_a_link_out_of_the_run_folder_is_refused(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
     (run / "metrics.jsonl").symlink_to(precious)
-    with pytest.raises(RunError, match="leads out of the run folder"):
+    with pytest.raises(RunError, match="to a place outside the run folder"):
         go(run)
     assert precious.read_text() == "precious"
 

@@ -62,7 +62,7 @@ class Check:
         print_table(
             _targets(train, test) if train.labels.is_floating_point() else _balance(train, test)
         )
-        if not can_be_drawn(train):
+        if not can_be_drawn(train.input_shape):
             command.say("The inputs are not grey or colour images: there is no picture.")
             return
         check_writable(output)

@@ -14,18 +14,19 @@ from ..durations import parse_time, time_text
 from ..errors import ConfigError, FileError
 from ..runs import RunConfig
 from ..runs.config import NAMES, PAPER, config_from
-from ..runs.experiment import Experiment, check_no_code
 from ..runs.initialization import weights_file
 from ..runs.planning.cost import Cost, measure_cost
-from ..runs.planning.division import divided
 from ..runs.recipes import Preset, read_recipe
 from ..runs.settings import GROUPS
+from ..runs.experiment import CODE_SETTINGS, Experiment, check_no_code, load
+from ..runs.follow import follow_torchrun, worker
+from ..runs.planning.division import divided, is_divided
+from ..runs.run import Run
 from ..runs.store.folder import RunFolder, free_folder
-from ..runs.team.follow import followed
-from ..runs.team.processes import Processes, together
+from ..runs.team.processes import Processes, is_worker, together
 from .console import Common, Switch
 from .flags import REGISTRY, flags
-from .outcome import carry_out
+from .outcome import show_result
 
 FIRST = (
     *("data", "model", "initialization", "steps", "epochs", "images_per_class", "learning_rate"),
@@ -61,44 +62,51 @@ class Distill(Common):
 
     def run(self) -> None:
         """Distils, tests once on the test set, and writes the artefact and its picture."""
-        if followed():
+        if is_worker():
+            follow_torchrun()
             return
         self.config.check_division()
         deadline = self.time_budget and time.monotonic() + parse_time(self.time_budget)
         folder = self._folder()
-        config, measured = divided(_lasting(self.config))
-        if len(measured) > 1:
-            self.say(f"Measured here: {'; '.join(map(str, measured))}.")
-        with together(config.processes or 1, debug=self.debug) as team:
-            self._lead(config, team, folder, deadline or None)
+        config, loaded = _lasting(self.config), None
+        if not is_divided(config):
+            loaded, measured = divided(load(config))
+            config = loaded.config
+            if len(measured) > 1:
+                self.say(f"Measured here: {'; '.join(map(str, measured))}.")
+        with together(config.processes or 1, worker, debug=self.debug) as team:
+            self._lead(loaded or load(config), team, folder, deadline or None)
 
     def _lead(
-        self, config: RunConfig, team: Processes, folder: RunFolder, deadline: float | None
+        self, loaded: Experiment, team: Processes, folder: RunFolder, deadline: float | None
     ) -> None:
-        found = Experiment.named_by(config, team)
-        config, until = found.distillation.config, None
+        distillation, train, test = loaded.prepare(team), loaded.train, loaded.test
+        config, until = distillation.config, None
         self.say(
-            f"Distilling {len(found.train):,} examples of {found.train.name} for {config.model}, "
+            f"Distilling {len(train):,} examples of {train.name} for {config.model}, "
             f"{config.initialization} initialization: steps {config.steps}, epochs {config.epochs}."
         )
         if deadline is not None or self.dry_run or not self.quiet:
             team.assemble()
-            cost = measure_cost(found.distillation, found.test)
+            cost = measure_cost(distillation, test)
             if deadline is not None:
                 config = _within(config, cost, deadline - time.monotonic())
                 until = deadline - cost.test - cost.validation
             self.say(_cost_text(config, cost))
         if not self.dry_run:
-            found = replace(found, distillation=found.distillation.with_config(config))
-            carry_out(self, found, folder, until)
+            planned = distillation.with_config(config)
+            with self.bars() as progress:
+                run = Run(planned, folder, test, until, self.say, self.warn, progress)
+                distilled = run.go()
+            show_result(self, distilled, folder)
 
     def with_recipe(self) -> "Distill | None":
         """The defaults to parse the flags over again, if a recipe or a preset is named."""
         if self.recipe is None:
             return None if self.preset == "fast" else Distill(config=config_from(PAPER))
         recipe = read_recipe(self.recipe, self.preset)
-        said = self.config
-        check_no_code(recipe.config, str(recipe.path), model=said.model, objective=said.objective)
+        said = {name: getattr(self.config, name) for name in CODE_SETTINGS}
+        check_no_code(recipe.config, str(recipe.path), said)
         return Distill(config=recipe.config)
 
     def _folder(self) -> RunFolder:

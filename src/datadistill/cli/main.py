@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from ..errors import ConfigError, DataDistillError
-from ..runs.team.processes import is_follower, world_size
+from ..runs.team.processes import is_worker, world_size
 from ..version import __version__
 from .console import err, out
 from .distill import Distill
@@ -26,7 +26,7 @@ UNREAD = 1  # as rich ends
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    if is_follower() and "--debug" not in arguments:  # process 0 speaks for all
+    if is_worker() and "--debug" not in arguments:  # process 0 speaks for all
         with (
             Path(os.devnull).open("w") as nowhere,
             contextlib.redirect_stdout(nowhere),

@@ -11,7 +11,7 @@ import tyro
 from ..data import DATA_SETS
 from ..errors import ConfigError
 from ..pools import PARTS, Pool
-from ..runs.pool_job import FOLLOW, PoolChoices, PoolJob, take_part
+from ..runs.pool_job import PoolChoices, PoolJob, take_part, worker
 from ..runs.team.processes import Processes, together
 from .choices import MEGABYTE, DataChoice
 from .console import out
@@ -40,7 +40,7 @@ class Pretrain(PoolChoices, DataChoice):
         if self.processes < 1:
             raise ConfigError(f"processes is {self.processes}.", "Set it to at least 1.")
         job = self._job()
-        with together(self.processes, program=FOLLOW, debug=self.debug) as team:
+        with together(self.processes, worker, debug=self.debug) as team:
             if team.leads:
                 self._tell(self._made(job, team))
             else:

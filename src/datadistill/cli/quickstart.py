@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.table import Table
 
 from ..report import draw
-from ..runs.experiment import Experiment
+from ..runs.experiment import load
 from ..runs.recipes import read_recipe
 from ..runs.run import Run
 from ..runs.store.folder import RunFolder
@@ -25,15 +25,15 @@ class Quickstart(Common):
 
     def run(self) -> None:
         """Distils, compares with real images and full training, and saves the result."""
-        found, folder = Experiment.named_by(read_recipe(RECIPE).config), RunFolder(self.output)
-        train, test, config = found.train, found.test, found.distillation.config
+        loaded, folder = load(read_recipe(RECIPE).config), RunFolder(self.output)
+        train, test, distillation = loaded.train, loaded.test, loaded.prepare()
         self.say(
             f"Distilling {len(train):,} handwritten digits into 10 images, one of each class, so "
-            f"that\n{config.epochs} gradient steps on them train one particular LeNet."
+            f"that\n{distillation.config.epochs} gradient steps on them train one particular LeNet."
         )
         with self.bars() as progress:
             distilled = Run(
-                found.distillation,
+                distillation,
                 folder,
                 test,
                 tell=self.say,

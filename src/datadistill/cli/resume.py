@@ -1,18 +1,19 @@
 """``datadistill resume``: go on with a run that was stopped."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
-from ..runs import RunConfig
-from ..runs.experiment import Experiment, check_no_code, config_of_run
+from ..runs.experiment import CODE_SETTINGS
+from ..runs.follow import follow_torchrun, worker
+from ..runs.resume import CHANGES, resume_run
 from ..runs.store.folder import RunFolder
-from ..runs.team.follow import followed
-from ..runs.team.processes import together
+from ..runs.team.processes import is_worker, together
 from .console import Common
-from .outcome import carry_out
+from .outcome import show_result
 
 
 @dataclass(frozen=True)
@@ -45,27 +46,14 @@ class Resume(Common):
 
     def run(self) -> None:
         """Resumes, tests once on the test set, and writes the artefact and its picture."""
-        if followed():
+        if is_worker():
+            follow_torchrun()
             return
         folder = RunFolder(self.run_folder)
-        before = config_of_run(folder)
-        config = self._changed(before, folder)
-        with together(config.processes or 1, debug=self.debug) as team:
-            if team.size != before.processes:
-                config = replace(config, threads=self.threads)
-            carry_out(self, Experiment.named_by(config, team), folder)
-
-    def _changed(self, config: RunConfig, folder: RunFolder) -> RunConfig:
-        """The run's settings with those that are given here."""
-        check_no_code(config, str(folder.config), model=self.model, objective=self.objective)
-        given: dict[str, Any] = {
-            "iterations": self.iterations,
-            "data_dir": self.data_dir and self.data_dir.absolute(),
-            "pool": self.pool and self.pool.absolute(),
-            "weights": self.weights and self.weights.absolute(),
-            "processes": self.processes,
-            "threads": self.threads,
-        }
-        config = replace(config, **{n: value for n, value in given.items() if value is not None})
-        config.check_division()
-        return config
+        team = partial(together, worker=worker, debug=self.debug)
+        given = {name: getattr(self, name) for name in (*CHANGES, "processes", *CODE_SETTINGS)}
+        with self.bars() as progress:
+            distilled = resume_run(
+                folder, given, team, tell=self.say, warn=self.warn, progress=progress
+            )
+        show_result(self, distilled, folder)

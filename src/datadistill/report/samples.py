@@ -1,5 +1,6 @@
 """A picture of real data: some examples of every class."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,9 @@ LETTER = 0.07  # inches
 LETTERS = 24  # of a name, at most
 
 
-def can_be_drawn(data: LabelledData) -> bool:
-    """Whether the inputs are grey or colour images."""
-    return len(data.input_shape) == 3 and data.input_shape[0] in (1, 3)
+def can_be_drawn(shape: Sequence[int]) -> bool:
+    """Whether inputs of this shape are grey or colour images."""
+    return len(shape) == 3 and shape[0] in (1, 3)
 
 
 def draw_samples(data: LabelledData, path: Path) -> None:
@@ -32,7 +33,7 @@ def draw_samples(data: LabelledData, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    if not can_be_drawn(data):
+    if not can_be_drawn(data.input_shape):
         raise DataError(
             f"{data.name} has inputs of shape {tuple(data.input_shape)}, which are not images.",
             "Only grey or colour images can be drawn.",

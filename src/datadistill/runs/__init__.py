@@ -3,6 +3,6 @@
 from ..pools.pretraining import pretrain
 from .config import RunConfig
 from .distill import distill
-from .experiment import resume
+from .resume import resume
 
 __all__ = ["RunConfig", "distill", "pretrain", "resume"]

@@ -19,7 +19,7 @@ from ..pools import PoolInit
 from ..progress import ProgressCallback, silent
 from .config import RunConfig, config_from
 from .distillation import Distillation
-from .run import Run, choose, run_in_memory, with_test
+from .run import Run, distill_in_memory
 from .store.folder import RunFolder
 
 
@@ -84,8 +84,7 @@ def distill(
     tested = None if test is None else as_data(test, split="test")
     if run is not None:
         return Run(distillation, RunFolder(Path(run)), tested, progress=progress).go()
-    made = choose(distillation, run_in_memory(distillation, progress))
-    return with_test(distillation, made, tested, progress)
+    return distill_in_memory(distillation, tested, progress)
 
 
 def _names_of(

@@ -29,7 +29,7 @@ from .config import MACHINE, RunConfig
 from .initialization import Beginning
 from .start import start_images
 from .state import Measured, RunState
-from .store.metrics import HeldOut, LearningRates, Row
+from .store.metrics import HeldOutScore, LearningRates, MetricsRow
 from .team.processes import Processes
 
 REJECTIONS_ALLOWED = 5
@@ -122,7 +122,7 @@ class Distillation:
         """A state whose tensors have the right shapes and types."""
         return self.distiller.init(self.data.input_shape, self.data.labels)
 
-    def advance(self, state: RunState) -> tuple[RunState, Row]:
+    def advance(self, state: RunState) -> tuple[RunState, MetricsRow]:
         """Makes one outer step on its numbered minibatch, and measures if that is due."""
         begin = time.perf_counter()
         distiller, metrics = self.distiller.step(state.distiller, self.batch(state.outer_step))
@@ -130,7 +130,7 @@ class Distillation:
         last = self.measure(distiller) if self._due(distiller.outer_step) else None
         seconds = time.perf_counter() - begin
         rates = distiller.distilled.learning_rates.double()
-        row = Row(
+        row = MetricsRow(
             outer_step=distiller.outer_step,
             loss=metrics.loss if metrics.accepted else None,
             gradient_norm=metrics.gradient_norm if metrics.accepted else None,
@@ -245,8 +245,10 @@ class Distillation:
         return other is None or sign * one.reached.mean > sign * other.reached.mean
 
 
-def _held_out(claim: Claim) -> HeldOut:
-    return HeldOut(metric=claim.metric, mean=claim.mean, std=claim.std, networks=claim.networks)
+def _held_out(claim: Claim) -> HeldOutScore:
+    return HeldOutScore(
+        metric=claim.metric, mean=claim.mean, std=claim.std, networks=claim.networks
+    )
 
 
 def _stop_if_hopeless(state: DistillerState, metrics: Metrics) -> None:

@@ -17,15 +17,8 @@ from ..pools import Part, Pool
 from ..pools.pretraining import Pretraining, Tell
 from ..pools.settings import PoolSettings, Preset
 from ..progress import ProgressCallback, silent
-from .team import follow
 from .team.processes import Processes
-
-FOLLOW = """
-import signal
-signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches process 0, which ends the others
-from datadistill.runs.pool_job import main
-main()
-"""
+from .team.worker import run_worker
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +129,6 @@ def take_part(team: Processes) -> None:
     _ADAPTER.validate_python(told["job"]).prepare(team).follow(content, team)
 
 
-def main() -> None:
-    """A process that :mod:`.launch` has started."""
-    follow.main(take_part)
+def worker() -> None:
+    """Takes part as a process that :mod:`.team.launch` has started."""
+    run_worker(take_part)

@@ -20,7 +20,7 @@ TRIAL_SECONDS = 3.0
 TEST_EXAMPLES = 1000
 TEST_FEW = 20
 MARGIN = 0.95
-"""Share of a time budget that is planned for; machines are never quite as fast as measured."""
+"""Share of a time budget that is planned for; the machine may be slower than measured."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How an outer step is divided among threads and processes: by a short measurement."""
+"""How an outer step is divided among threads and processes: chosen by a short measurement."""
 
 import math
 import time
@@ -16,17 +16,17 @@ from ..experiment import Experiment
 from ..team.processes import world_size
 
 WORTH_IT = 0.85
-"""Share of the time of threads that processes may take, to be worth their memory."""
+"""Processes are used if they take at most this share of the time that threads take."""
 START_SECONDS = 20.0
-"""What processes must save in a run: to start them takes a part of it."""
+"""Seconds that processes must save over a run, to make up for starting them."""
 LONG_SECONDS = 10.0
-"""An outer step that takes longer is not measured in other ways too."""
+"""If an outer step takes longer, no other ways are measured."""
 COMPILED_FASTER = 1.25
-"""How many times faster compiled updates must be, to be worth their compilation."""
+"""How many times faster compiled updates must be, to be used."""
 ROUNDING = 1e-2
-"""How far the gradient of compiled updates may be from that of others, for its length."""
+"""Tolerance of the gradient of compiled updates, relative to its norm."""
 COMPILED_RUN_SECONDS = 1200.0
-"""A shorter run is not compiled: to find out that nothing is gained takes a minute."""
+"""A shorter run is not compiled, since to measure that takes a minute."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,16 @@ class Division:
 
     def __str__(self) -> str:
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
-        who = f"{self.processes} processes of {threads}" if self.processes > 1 else threads
+        who = f"{self.processes} processes × {threads}" if self.processes > 1 else threads
         who += ", compiled" if self.compiled else ""
-        return f"{who}: {time_text(self.seconds)} an outer step"
+        return f"{who}: {time_text(self.seconds)} per outer step"
 
 
 def divisions(distillation: Distillation) -> list[Division]:
     """The ways that there are on this machine, measured; first the one that needs no measurement.
 
     All threads in one process; one thread, which other programs disturb less; and one process for
-    each thread, which do not wait for each other's Python.
+    each thread, since Python threads block each other (GIL) and processes do not.
     """
     threads, networks = torch.get_num_threads(), distillation.distiller.networks
     if distillation.distiller.network.device.type != "cpu" or threads == 1:
@@ -81,14 +81,21 @@ def best(found: list[Division], iterations: int) -> Division:
     return alone
 
 
-def divided(config: RunConfig) -> tuple[RunConfig, list[Division]]:
-    """The configuration with its processes, threads and compilation, and what was measured for it.
+def is_divided(config: RunConfig) -> bool:
+    """Whether processes or threads are given, by the user or by torchrun: nothing is measured."""
+    return bool(config.processes or config.threads or world_size() > 1)
 
-    What the user has said stays, and is not measured; nor where torchrun has chosen.
+
+def divided(experiment: Experiment) -> tuple[Experiment, list[Division]]:
+    """The experiment with the processes, threads and compilation that are fastest for it here.
+
+    Args:
+        experiment: The experiment, loaded; the measurement uses its data and network.
+
+    Returns:
+        The experiment with these settings, and all that was measured.
     """
-    if config.processes or config.threads or world_size() > 1:
-        return config, []
-    distillation = Experiment.named_by(config).distillation
+    config, distillation = experiment.config, experiment.prepare()
     found = divisions(distillation)
     chosen = best(found, distillation.config.iterations)
     if config.compiled is None and may_be_compiled(distillation, chosen):
@@ -98,7 +105,8 @@ def divided(config: RunConfig) -> tuple[RunConfig, list[Division]]:
             found.append(compiled)
         chosen = compiled if COMPILED_FASTER * seconds <= chosen.seconds else chosen
         config = replace(config, compiled=chosen.compiled)
-    return replace(config, processes=chosen.processes, threads=chosen.threads), found
+    config = replace(config, processes=chosen.processes, threads=chosen.threads)
+    return replace(experiment, config=config), found
 
 
 def may_be_compiled(distillation: Distillation, chosen: Division) -> bool:

@@ -88,8 +88,8 @@ def to_bytes(checkpoint: Checkpoint) -> bytes:
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not torch.isfinite(tensor).all():
             raise NonFiniteError(
-                f"{name} is not finite after outer step {state.outer_step}; it was not written.",
-                "Lower outer_lr or learning_rate, and start from the last checkpoint.",
+                f"{name} is not finite after outer step {state.outer_step}: nothing was written.",
+                "Lower outer_lr or learning_rate in a new run.",
             )
     header = _Header(
         schema_version=SCHEMA_VERSION,
@@ -122,8 +122,8 @@ def prune(folder: Path, newest: int) -> None:
 
     Args:
         folder: The folder of the checkpoints.
-        newest: The outer step of the checkpoint in use; later ones are of a past that was
-            given up, because they could not be read.
+        newest: The outer step of the checkpoint in use; later ones could not be read
+            and were given up.
     """
     found = checkpoints_in(folder)
     old = [path for path in found if int(path.stem[5:]) <= newest][KEPT:]
@@ -144,44 +144,43 @@ def read_checkpoint(path: Path) -> Checkpoint:
         state = _state(header, tensors)
     except (ValidationError, ConfigError) as error:
         what = str(error).partition("\n")[0]
-        raise ArtefactError(f"{path} is not a sound checkpoint: {what}", "Remove it.") from None
+        raise ArtefactError(f"{path} is not a valid checkpoint: {what}", "Delete it.") from None
     except KeyError as error:
         raise ArtefactError(
-            f"{path} is not a sound checkpoint: it has no tensor {error}.", "Remove it."
+            f"{path} is not a valid checkpoint: it has no tensor {error}.", "Delete it."
         ) from None
     if path.name != path_of(path.parent, header.outer_step).name:
         raise ArtefactError(
             f"{path} is the checkpoint of outer step {header.outer_step}.",
-            "Give it back its name.",
+            f"Rename it to {path_of(path.parent, header.outer_step).name}.",
         )
     return Checkpoint(state, config, header.fingerprint)
 
 
 def newest(folder: Path) -> tuple[Checkpoint, list[str]]:
-    """The newest checkpoint that can be read, and why newer ones were passed over."""
-    passed_over: list[str] = []
+    """The newest valid checkpoint, and why newer ones were skipped."""
+    skipped: list[str] = []
     for path in checkpoints_in(folder):
         try:
-            return read_checkpoint(path), passed_over
+            return read_checkpoint(path), skipped
         except ArtefactError as error:
-            passed_over.append(error.what)
+            skipped.append(error.what)
     raise RunError(
-        f"{folder.parent} has no checkpoint that can be read"
-        + (": " + " ".join(passed_over) if passed_over else "."),
-        "Nothing can be resumed there; start a new run with datadistill distill.",
+        f"{folder.parent} has no valid checkpoint" + (": " + " ".join(skipped) if skipped else "."),
+        "The run cannot be resumed. Start a new one with datadistill distill.",
     )
 
 
 def check_like(state: RunState, fresh: DistillerState) -> None:
-    """Refuses a state whose tensors are not those that the configuration leads to."""
+    """Refuses a state whose tensors do not match the configuration."""
     fits = _shapes(_tensors(RunState(state.distiller))) == _shapes(_tensors(RunState(fresh)))
     best = state.best
     if best is not None:
         fits &= _shapes(_fields(best.steps)) == _shapes(_fields(fresh.distilled))
     if not fits:
         raise RunError(
-            "The checkpoint's tensors do not have the shapes that its configuration leads to.",
-            "It was not written by this program: start a new run.",
+            "The shapes of the checkpoint's tensors do not match its configuration.",
+            "The file has been changed. Start a new run.",
         )
 
 

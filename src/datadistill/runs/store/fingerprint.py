@@ -1,4 +1,4 @@
-"""Hashes of what a run works on, by which a resumed run knows that it is the same."""
+"""Hashes of the data and the network of a run, checked when it is resumed."""
 
 import platform
 
@@ -38,9 +38,9 @@ def check_fingerprint(old: dict[str, str], new: dict[str, str]) -> list[str]:
     """Refuses other data or another network; returns what differs and only changes rounding."""
     for name in ("training data", "validation data", "network", "pool", "initial weights"):
         if old.get(name, "") != new.get(name, ""):
-            verb = "is" if name in ("network", "pool") else "are"
+            verb = "differs" if name in ("network", "pool") else "differ"
             raise RunError(
-                f"The {name} {verb} not what the run began with.",
+                f"The {name} {verb} from the run's.",
                 f"Resume with the same data, network and {'pool' if name == 'pool' else 'weights'},"
                 " or start a new run.",
             )
@@ -48,5 +48,5 @@ def check_fingerprint(old: dict[str, str], new: dict[str, str]) -> list[str]:
 
 
 def rounding(name: str, now: object, was: object) -> str:
-    """A note that something has changed on which only rounding depends."""
-    return f"{name}: now {now}, was {was}; the last bits of figures may differ."
+    """A note about a change that affects only rounding."""
+    return f"{name} changed from {was} to {now}: results may differ by rounding."

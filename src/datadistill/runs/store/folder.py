@@ -1,4 +1,4 @@
-"""A run folder: the files of one run, and who may write them."""
+"""A run folder: the files of one run."""
 
 import json
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class RunFolder:
 
     @property
     def metrics(self) -> Path:
-        """What every outer step told."""
+        """The figures of every outer step."""
         return self.path / "metrics.jsonl"
 
     @property
@@ -76,7 +76,7 @@ class RunFolder:
 
     @property
     def is_new(self) -> bool:
-        """Whether no run was begun here."""
+        """Whether there is no run here yet."""
         return not self.config.exists() and not checkpoints_in(self.checkpoints)
 
     def make(self) -> None:
@@ -87,19 +87,19 @@ class RunFolder:
             raise cannot_write(self.path, error) from error
 
     def check(self) -> None:
-        """Refuses a folder from which a link leads out."""
+        """Refuses a folder with a link to a place outside."""
         home = self.path.resolve()
         places = [self.config, self.metrics, self.checkpoints, self.results, self.lock]
         for place in [*places, self.distilled, self.best, self.last, self.tensorboard]:
             if not place.resolve().is_relative_to(home):
                 raise RunError(
-                    f"{place} is a link that leads out of the run folder.",
-                    "Put the file or folder itself there.",
+                    f"{place} is a link to a place outside the run folder.",
+                    "Replace it by the file or folder itself.",
                 )
 
     def write_config(self, config: RunConfig) -> None:
         """Writes ``config.yaml``."""
-        comment = "All settings of this run. The same again: datadistill distill config.yaml"
+        comment = "All settings of this run. To repeat it: datadistill distill config.yaml"
         write_atomically(self.config, write_yaml(config, comment), make_folder=False)
 
     def read_results(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``metrics.jsonl``: what every outer step of a run told about itself, one line each.
+"""``metrics.jsonl``: the figures of every outer step of a run, one line each.
 
 Every line carries a checksum of itself and of the line before, so that a changed, a missing and
 an inserted line are all found. A last line that a crash left half-written is dropped.
@@ -34,8 +34,8 @@ class LearningRates(_Record):
     max: Figure
 
 
-class HeldOut(_Record):
-    """The metric of networks trained on the distilled data, on held-out training data."""
+class HeldOutScore(_Record):
+    """What networks trained on the distilled data reach on held-out training data."""
 
     metric: str
     mean: Figure
@@ -43,7 +43,7 @@ class HeldOut(_Record):
     networks: int
 
 
-class Row(_Record):
+class MetricsRow(_Record):
     """One outer step.
 
     Attributes:
@@ -63,7 +63,7 @@ class Row(_Record):
     outer_lr: Figure
     learning_rates: LearningRates
     rejected: Annotated[int, Field(ge=0)]
-    held_out: HeldOut | None = None
+    held_out: HeldOutScore | None = None
     seconds: Figure
 
 
@@ -75,7 +75,7 @@ class MetricsLog:
     _descriptor: int
     _check: str
 
-    def append(self, row: Row) -> None:
+    def append(self, row: MetricsRow) -> None:
         """Writes one line, in one call, so that other processes can follow."""
         values = _values(row)
         self._check = _chained(self._check, values)
@@ -110,8 +110,8 @@ def logging_to(path: Path, after: int) -> Generator[MetricsLog]:
                 break
         else:
             raise RunError(
-                f"{path} ends before outer step {after}, where the run goes on.",
-                "Restore it, or remove it: then it begins again from there.",
+                f"{path} ends before outer step {after}, from which the run resumes.",
+                "Restore it, or delete it: a new log starts there.",
             )
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
@@ -124,7 +124,7 @@ def logging_to(path: Path, after: int) -> Generator[MetricsLog]:
         os.close(descriptor)
 
 
-def read_metrics(path: Path) -> list[Row]:
+def read_metrics(path: Path) -> list[MetricsRow]:
     """Reads all rows; a last line that is only half there is left out."""
     return [row for _, row in _lines(path)]
 
@@ -135,7 +135,7 @@ class _Line:
     check: str
 
 
-def _lines(path: Path) -> Iterator[tuple[_Line, Row]]:
+def _lines(path: Path) -> Iterator[tuple[_Line, MetricsRow]]:
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -148,20 +148,20 @@ def _lines(path: Path) -> Iterator[tuple[_Line, Row]]:
         try:
             values: dict[str, Any] = json.loads(text)
             claimed = values.pop(CHECK)
-            row = Row.model_validate(values)
+            row = MetricsRow.model_validate(values)
             check = _chained(check, _values(row))
             if claimed != check or (previous is not None and row.outer_step != previous + 1):
                 raise ValueError
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, ValidationError):
             raise RunError(
                 f"{path} is damaged in line {number}.",
-                "Restore it, or remove it: then the log begins again where the run goes on.",
+                "Restore it, or delete it: a new log starts where the run resumes.",
             ) from None
         previous = row.outer_step
         yield _Line(end, check), row
 
 
-def _values(row: Row) -> dict[str, Any]:
+def _values(row: MetricsRow) -> dict[str, Any]:
     return row.model_dump(exclude=None if row.held_out else {"held_out"})
 
 

@@ -5,11 +5,11 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 from ...errors import ConfigError
-from .metrics import Row
+from .metrics import MetricsRow
 
 
 @contextlib.contextmanager
-def board(folder: Path, after: int, wanted: bool) -> Generator[Callable[[Row], None]]:
+def board(folder: Path, after: int, wanted: bool) -> Generator[Callable[[MetricsRow], None]]:
     """Lends a function that shows rows; later figures than ``after`` are taken back."""
     if not wanted:
         yield lambda _row: None
@@ -22,7 +22,7 @@ def board(folder: Path, after: int, wanted: bool) -> Generator[Callable[[Row], N
         ) from None
     writer = SummaryWriter(str(folder), purge_step=after + 1)
 
-    def show(row: Row) -> None:
+    def show(row: MetricsRow) -> None:
         figures = {
             "loss": row.loss,
             "gradient norm": row.gradient_norm,

@@ -50,7 +50,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
             f"{path} cannot be read: {error.strerror or error}.", "Check the path."
         ) from None
     if len(content) > SIZE_LIMIT:
-        raise ConfigError(f"{path} is too large for settings.", "Name a YAML file of settings.")
+        raise ConfigError(
+            f"{path} is too large for a file of settings.", "Name a YAML file of settings."
+        )
     return parse_yaml(content, str(path))
 
 
@@ -63,10 +65,13 @@ def parse_yaml(content: bytes, where: str) -> dict[str, Any]:
         place = f", line {mark.line + 1}" if mark else ""
         what = getattr(error, "problem", None) or str(error).partition("\n")[0]
         raise ConfigError(
-            f"{where}{place} is not plain YAML: {what}.", "Write one setting a line: name: value."
+            f"{where}{place} is not plain YAML: {what}.",
+            "Write one setting per line, as name: value.",
         ) from None
     if not isinstance(values, dict):
-        raise ConfigError(f"{where} holds no settings.", "Write one setting a line: name: value.")
+        raise ConfigError(
+            f"{where} holds no settings.", "Write one setting per line, as name: value."
+        )
     return values
 
 

@@ -1,4 +1,4 @@
-"""Starting the processes of a run on this machine, and seeing to it that they end with it."""
+"""Starting the workers of a run on this machine, and making sure that they end with it."""
 
 import contextlib
 import os
@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from datetime import timedelta
 from typing import IO
 
@@ -16,12 +16,15 @@ from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsa
 from .link import Link
 
 HOST = "127.0.0.1"
-FOLLOW = """
+PROGRAM = """
 import signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches process 0, which tells the others
-from datadistill.runs.team.follow import main
-main()
+from {module} import {name}
+{name}()
 """
+
+Worker = Callable[[], None]
+"""What a worker runs: a function of some module, which the new process imports by its name."""
 
 
 class Workers:
@@ -32,11 +35,12 @@ class Workers:
     Args:
         size: N.
         port: Where process 0 keeps messages.
-        program: What they run.
+        worker: What they run.
         debug: Whether what they print is shown.
     """
 
-    def __init__(self, size: int, port: int, program: str, *, debug: bool) -> None:
+    def __init__(self, size: int, port: int, worker: Worker, *, debug: bool) -> None:
+        program = PROGRAM.format(module=worker.__module__, name=worker.__name__)
         self._size = size
         self._logs: list[IO[bytes]] = []
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -54,14 +58,14 @@ class Workers:
             )
 
     def ended(self) -> str | None:
-        """Which process has ended and how, if one has."""
+        """Which worker has ended and how, if one has."""
         for rank, process in enumerate(self._processes, start=1):
             if (code := process.poll()) is not None:
                 return f"Process {rank} of {self._size} {self._how(rank, code)}"
         return None
 
     def close(self) -> None:
-        """Ends those that have not ended yet: they hold nothing that could be lost."""
+        """Kills those that are still running: they hold nothing that could be lost."""
         for process in self._processes:
             process.kill()
             if process.stdin:
@@ -72,29 +76,29 @@ class Workers:
 
     def _how(self, rank: int, code: int) -> str:
         if code < 0:
-            return f"was ended by the signal {signal.Signals(-code).name}."
+            return f"was killed by {signal.Signals(-code).name}."
         log = self._logs[rank - 1]
         log.seek(0)
         lines = log.read()[-2000:].decode(errors="replace").strip().splitlines()
-        return f"ended with code {code}{': ' + lines[-1] if lines else '.'}"
+        return f"exited with code {code}{': ' + lines[-1] if lines else '.'}"
 
 
 @contextlib.contextmanager
-def launched(size: int, *, program: str = FOLLOW, debug: bool = False) -> Generator[Link]:
+def launched(size: int, worker: Worker, *, debug: bool = False) -> Generator[Link]:
     """Starts processes 1 to N − 1 on this machine; this one is process 0.
 
     Args:
         size: N.
-        program: What they run: by default, they follow.
+        worker: What they run.
         debug: Whether what they print is shown.
     """
     with _by_loopback():
         store = TCPStore(
             HOST, 0, None, is_master=True, timeout=timedelta(hours=1), wait_for_workers=False
         )
-        workers = Workers(size, store.port, program, debug=debug)
+        workers = Workers(size, store.port, worker, debug=debug)
         try:
-            with Link(store, 0, size, workers.ended).left_well() as link:
+            with Link(store, 0, size, workers.ended).joined() as link:
                 yield link
         finally:
             workers.close()

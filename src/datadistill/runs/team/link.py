@@ -1,4 +1,4 @@
-"""How the processes of a run talk: sums and states by torch.distributed, errors by its store."""
+"""How the processes of a run communicate: tensors by torch.distributed, errors by its store."""
 
 import contextlib
 import json
@@ -52,8 +52,8 @@ class Link:
         except (RuntimeError, ValueError) as error:
             address = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
             raise TeamError(
-                f"Process {rank} cannot meet the others at {address}: {_first_line(error)}",
-                "Check that process 0 is there and can be reached.",
+                f"Process {rank} cannot connect to the others at {address}: {_first_line(error)}",
+                "Check that process 0 is running and reachable.",
             ) from error
         return cls(store, rank, size)
 
@@ -105,8 +105,8 @@ class Link:
         self._wait_for([f"finished/{rank}" for rank in range(1, self.size)], math.inf)
 
     @contextlib.contextmanager
-    def left_well(self) -> Generator["Link"]:
-        """Leaves in order; where another process than 0 fails, it tells process 0 why."""
+    def joined(self) -> Generator["Link"]:
+        """Takes part until the end of the block; a worker that fails tells process 0 why."""
         try:
             yield self
             self._part()
@@ -168,8 +168,8 @@ class Link:
             if time.monotonic() > deadline:
                 late = [key.rpartition("/")[2] for key in keys if not self._has(key)]
                 raise TeamError(
-                    f"Of {self.size} processes these are not ready: {', '.join(late)}.",
-                    "Look at their messages and at the network between the machines.",
+                    f"Of {self.size} processes, these are not ready: {', '.join(late)}.",
+                    "Check their messages and the network between the machines.",
                 )
             time.sleep(GLANCE)
 
@@ -185,12 +185,12 @@ class Link:
             time.sleep(GLANCE)
             told = self._errors()
             if ended := self._ended():
-                told = self._errors() or [ended, "It may have needed more memory than there is."]
+                told = self._errors() or [ended, "It may have run out of memory."]
         if told:
             return TeamError(*told)
         return TeamError(
-            f"Another process has ended or does not answer: {_first_line(error)}",
-            "Look at its messages.",
+            f"Another process has ended or does not respond: {_first_line(error)}",
+            "Check its messages.",
         )
 
     def _errors(self) -> list[str]:
@@ -237,11 +237,14 @@ def _timeout() -> timedelta:
 def _told(error: Exception) -> list[str]:
     if isinstance(error, DataDistillError):
         return [error.what, error.remedy]
-    return [f"{type(error).__name__}: {_first_line(error)}", "See its messages with --debug."]
+    return [
+        f"{type(error).__name__}: {_first_line(error)}",
+        "Run again with --debug to see its messages.",
+    ]
 
 
 def _gone(error: Exception) -> TeamError:
-    return TeamError(f"Process 0 is gone: {_first_line(error)}", "Look at its messages.")
+    return TeamError(f"Process 0 has ended: {_first_line(error)}", "Check its messages.")
 
 
 def _first_line(error: Exception | None) -> str:

@@ -1,7 +1,7 @@
-"""Several processes that make one run: who they are, what they add up and agree on.
+"""Several processes that make one run: who they are, what they add up and vote on.
 
 ``torchrun`` starts them, on one machine or many, or :mod:`.launch` on this one. Process 0 leads:
-it alone writes and speaks. The others follow (:mod:`.follow`).
+it alone writes and prints. The others are workers (:mod:`.worker`).
 """
 
 import contextlib
@@ -15,25 +15,25 @@ from torch import Tensor
 
 from ...engine.team import Team
 from ...errors import ConfigError
-from .launch import FOLLOW, launched
+from .launch import Worker, launched
 from .link import Link
 
 VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
-class Wishes(NamedTuple):
-    """What a process would like to happen after this outer step.
+class Votes(NamedTuple):
+    """What a process asks for after this outer step; one vote is enough.
 
     Attributes:
         stop: Save, and end the program.
-        end: Take the run as finished: its time is up.
+        end: Treat the run as finished: its time is up.
     """
 
     stop: bool = False
     end: bool = False
 
 
-NONE = Wishes()
+NO_VOTES = Votes()
 
 
 @dataclass(eq=False)
@@ -44,36 +44,36 @@ class Processes(Team):
         local_rank: The number of this process on its machine.
         local_size: How many of the processes are on this machine.
         link: How they talk; None where there is one process alone.
-        wishes: Asked in every sum: the wishes of all travel with it.
+        vote: Called in every sum, which carries the votes of all processes.
     """
 
     local_rank: int = 0
     local_size: int = 1
     link: Link | None = None
-    wishes: Callable[[], Wishes] = Wishes
-    _agreed: Wishes = NONE
+    vote: Callable[[], Votes] = Votes
+    _agreed: Votes = NO_VOTES
 
     @property
     def leads(self) -> bool:
-        """Whether this process is the one that writes and speaks."""
+        """Whether this process is the one that writes and prints."""
         return self.rank == 0
 
     @property
-    def agreed(self) -> Wishes:
-        """What any process wished at the last sum: the same for all of them."""
-        return self._agreed if self.link else self.wishes()
+    def agreed(self) -> Votes:
+        """What any process voted for at the last sum: the same for all of them."""
+        return self._agreed if self.link else self.vote()
 
     def sum(self, tensor: Tensor) -> Tensor:
-        """Adds up the tensors of all processes, and their wishes; all get the same bits."""
+        """Adds up the tensors of all processes, and their votes; all get the same bits."""
         if self.link is None:
             return tensor
-        asked = tensor.new_tensor(self.wishes())
-        total = self.link.sum(torch.cat([tensor.flatten(), asked]))
-        self._agreed = Wishes(*(total[tensor.numel() :] > 0).tolist())
+        votes = tensor.new_tensor(self.vote())
+        total = self.link.sum(torch.cat([tensor.flatten(), votes]))
+        self._agreed = Votes(*(total[tensor.numel() :] > 0).tolist())
         return total[: tensor.numel()].view_as(tensor)
 
-    def confer(self) -> None:
-        """Renews what is agreed on."""
+    def sync(self) -> None:
+        """Counts the votes now, without waiting for the next sum."""
         self.sum(torch.zeros(0))
 
     def assemble(self) -> None:
@@ -118,13 +118,13 @@ class Processes(Team):
 
 @contextlib.contextmanager
 def together(
-    processes: int = 1, *, program: str = FOLLOW, debug: bool = False
+    processes: int = 1, worker: Worker | None = None, *, debug: bool = False
 ) -> Generator[Processes]:
     """The processes of a run: those that torchrun has started, or as many as are asked for.
 
     Args:
         processes: How many to start on this machine, where torchrun has not.
-        program: What processes that are started run.
+        worker: What processes that are started run; needed if there are several.
         debug: Whether the messages of processes that are started are shown.
     """
     size = world_size()
@@ -132,8 +132,9 @@ def together(
         with _under_torchrun(size) as team:
             yield team
     elif processes > 1:
+        assert worker is not None
         _check_available()
-        with launched(processes, program=program, debug=debug) as link:
+        with launched(processes, worker, debug=debug) as link:
             yield Processes(0, processes, 0, processes, link)
     else:
         yield Processes()
@@ -146,8 +147,8 @@ def world_size() -> int:
     return _number("WORLD_SIZE", at_least=1)
 
 
-def is_follower() -> bool:
-    """Whether this process was started to follow another."""
+def is_worker() -> bool:
+    """Whether this process was started as a worker: any process but the first."""
     return all(name in os.environ for name in VARIABLES) and os.environ["RANK"] not in ("", "0")
 
 
@@ -155,7 +156,7 @@ def _check_available() -> None:
     """Refuses a torch that was built without what processes talk through."""
     if not torch.distributed.is_available():
         raise ConfigError(
-            "This build of torch cannot connect several processes.",
+            "This build of torch does not support several processes.",
             "Install one with torch.distributed, or use one process.",
         )
 
@@ -165,9 +166,9 @@ def _under_torchrun(size: int) -> Generator[Processes]:
     _check_available()
     rank = _number("RANK")
     if rank >= size:
-        raise ConfigError(f"RANK is {rank} of WORLD_SIZE {size}.", "Number processes from 0.")
+        raise ConfigError(f"RANK is {rank}, but WORLD_SIZE is {size}.", "Ranks count from 0.")
     local = (_number("LOCAL_RANK", or_else=0), _number("LOCAL_WORLD_SIZE", or_else=1))
-    with Link.by_environment(rank, size).left_well() as link:
+    with Link.by_environment(rank, size).joined() as link:
         yield Processes(rank, size, *local, link)
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first ends a run well, the second ends it at once."""
+"""Ctrl-C and SIGTERM: the first saves and stops a run, the second quits at once."""
 
 import contextlib
 import math
@@ -27,10 +27,10 @@ class Stop:
 def stoppable(tell: Callable[[str], None], echo: float = 0.0) -> Generator[Stop]:
     """Turns the first SIGINT or SIGTERM into a request; the second interrupts at once.
 
-    Only the main thread of a program hears signals; in another one nothing is changed.
+    Only the main thread of a program receives signals; in other threads nothing changes.
 
     Args:
-        tell: Told, from a signal handler, that the first one was heard.
+        tell: Receives, from a signal handler, the message that the run will stop.
         echo: Seconds in which another signal is the same one: torchrun passes on what a
             terminal has sent to all processes already.
     """
@@ -41,16 +41,16 @@ def stoppable(tell: Callable[[str], None], echo: float = 0.0) -> Generator[Stop]
 
     first = -math.inf
 
-    def hear(_number: int, _frame: FrameType | None) -> None:
+    def receive(_number: int, _frame: FrameType | None) -> None:
         nonlocal first
         if time.monotonic() - first < echo:
             return
         if stop.requested or stop.at_once:
             raise KeyboardInterrupt
         stop.requested, first = True, time.monotonic()
-        tell("Stopping after this outer step. Once more stops at once.")
+        tell("Stopping after this outer step. Press Ctrl-C again to quit now.")
 
-    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:

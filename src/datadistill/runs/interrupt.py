@@ -1,0 +1,49 @@
+"""What the user is told when a run stops before its end: what is saved, and how to resume."""
+
+import contextlib
+from collections.abc import Generator
+
+from ..errors import FileError, TeamError
+from .state import RunState
+from .store.folder import RunFolder
+from .team.processes import Processes
+from .team.stop import Stop
+
+
+@contextlib.contextmanager
+def resume_hint(folder: RunFolder) -> Generator[None]:
+    """Adds to an error or an interrupt how to resume this run."""
+    command = f"datadistill resume {folder.path}"
+    try:
+        yield
+    except FileError as error:
+        if not folder.path.is_dir():
+            raise FileError(
+                f"The run folder {folder.path} was removed during the run.",
+                "Start the run again in another folder.",
+            ) from error
+        raise FileError(error.what, f"{error.remedy} Then resume: {command}") from error
+    except TeamError as error:
+        raise TeamError(error.what, f"{error.remedy} To resume: {command}") from error
+    except KeyboardInterrupt as interrupt:
+        what = str(interrupt) or "work since the last checkpoint will be repeated."
+        raise KeyboardInterrupt(f"{what}\nTo resume: {command}") from None
+
+
+def stopped(state: RunState) -> KeyboardInterrupt:
+    """What to raise where a run stops because the user asked for it."""
+    return KeyboardInterrupt(f"outer step {state.outer_step:,} is saved.")
+
+
+def left_alone(error: TeamError, state: RunState, stop: Stop) -> BaseException:
+    """What to raise where another process has ended: it may have been stopped like this one."""
+    if stop.requested:
+        return stopped(state)
+    return TeamError(f"{error.what} Outer step {state.outer_step:,} is saved.", error.remedy)
+
+
+def check_no_stop(team: Processes, state: RunState) -> None:
+    """After the last outer step, stops if that was requested since its sum."""
+    team.sync()
+    if team.agreed.stop:
+        raise stopped(state)

@@ -1,0 +1,105 @@
+"""What a run ends in: its distilled data, tested once, in their files."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..artefact import DistilledData, load
+from ..data import LabelledData
+from ..evaluation import evaluate
+from ..pools import PoolInit
+from ..progress import ProgressCallback
+from .distillation import Distillation
+from .state import RunState
+from .store.folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The distilled data of a run.
+
+    Attributes:
+        last: Those after the last outer step.
+        best: The best on held-out training data, if there are such data.
+        kept: Those of them that the run keeps, tested.
+    """
+
+    last: DistilledData
+    best: DistilledData | None
+    kept: DistilledData
+
+    @classmethod
+    def of(
+        cls,
+        distillation: Distillation,
+        state: RunState,
+        test: LabelledData | None,
+        progress: ProgressCallback,
+    ) -> "Outcome":
+        """Keeps the best or the last, as the configuration says, and tests them once."""
+        last, best = distillation.last(state), distillation.best(state)
+        kept = best if distillation.config.keep == "best" and best else last
+        return cls(last, best, with_test_claim(distillation, kept, test, progress))
+
+    def write(self, folder: RunFolder, state: RunState, keep: str) -> None:
+        """Writes the artefacts, then the results."""
+        files = {folder.last: self.last, folder.best: self.best, folder.distilled: self.kept}
+        for path, distilled in files.items():
+            if distilled is not None:
+                distilled.save(path)
+        folder.write_results(
+            {
+                "outer_steps": state.outer_step,
+                "rejected": state.distiller.rejected,
+                "keep": keep,
+                **{path.stem: _summary(distilled) for path, distilled in files.items()},
+            }
+        )
+
+
+def with_test_claim(
+    distillation: Distillation,
+    distilled: DistilledData,
+    test: LabelledData | None,
+    progress: ProgressCallback,
+) -> DistilledData:
+    """The distilled data with their result on the test data as their claim, if there are any."""
+    if test is None:
+        return distilled
+    result = evaluate(
+        distilled,
+        test,
+        networks=distillation.config.test_networks,
+        device=str(distillation.distiller.network.device),
+        team=distillation.team,
+        progress=progress,
+    )
+    return distilled.with_claim(result.claim())
+
+
+def is_finished(folder: RunFolder, state: RunState, iterations: int) -> bool:
+    """Whether the results of a run's last outer step are written."""
+    written = folder.read_results().get("run")
+    done = isinstance(written, dict) and written.get("outer_steps") == state.outer_step
+    return done and state.outer_step >= iterations
+
+
+def load_finished(folder: RunFolder, distillation: Distillation) -> DistilledData:
+    """The distilled data of a finished run, with the network and the pool at hand.
+
+    Raises:
+        DataDistillError: If the file cannot be read.
+    """
+    distilled = load(folder.distilled)
+    initialization = distillation.distiller.initialization
+    pool = initialization.pool if isinstance(initialization, PoolInit) else None
+    return replace(distilled, module=distillation.module, pool=pool)
+
+
+def _summary(distilled: DistilledData | None) -> dict[str, Any] | None:
+    if distilled is None:
+        return None
+    claim = distilled.claim
+    return {
+        "outer_step": distilled.header.configuration["outer_step"],
+        "claim": claim and claim.model_dump(),
+    }

@@ -1,0 +1,130 @@
+"""Resuming a run that was stopped: from Python and from the command line."""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..artefact import DistilledData
+from ..errors import ConfigError, RunError
+from ..progress import ProgressCallback, silent
+from . import experiment
+from .config import RunConfig
+from .experiment import CODE_SETTINGS, check_no_code
+from .run import Run, Tell, no_message
+from .store.folder import RunFolder
+from .store.restore import Saved, opened
+from .store.yaml_files import read_config
+from .team.processes import Processes
+
+PATHS = ("data_dir", "pool", "weights")
+CHANGES = ("iterations", *PATHS, "threads")
+"""Settings that can be changed when a run is resumed; so can the number of processes."""
+
+Team = Callable[[int], AbstractContextManager[Processes]]
+"""Starts so many processes."""
+
+
+def resume(
+    run: str | Path,
+    *,
+    iterations: int | None = None,
+    progress: ProgressCallback = silent,
+    tell: Tell = no_message,
+    **settings: Any,
+) -> DistilledData:
+    """Resumes a run that was stopped, from its newest valid checkpoint.
+
+    Args:
+        run: The run folder.
+        iterations: Outer steps in all, if there shall be more than planned.
+        progress: Called after every outer step.
+        tell: Receives messages.
+        settings: ``data_dir``, ``pool`` and ``weights``, if they have moved; ``threads``; and the
+            Python code that the run uses, which runs only if you name it: ``model``, ``objective``.
+    """
+    for name in settings:
+        if name not in (*CHANGES, *CODE_SETTINGS):
+            raise ConfigError(
+                f"{name} cannot be changed when a run is resumed from Python.",
+                f"Leave it out. What can be given: {', '.join((*CHANGES, *CODE_SETTINGS))}.",
+            )
+    folder, given = RunFolder(Path(run)), {"iterations": iterations, **settings}
+    return resume_run(folder, given, _this_process, tell=tell, progress=progress)
+
+
+def resume_run(
+    folder: RunFolder,
+    given: Mapping[str, Any],
+    team: Team,
+    *,
+    tell: Tell = no_message,
+    warn: Tell = no_message,
+    progress: ProgressCallback = silent,
+) -> DistilledData:
+    """Resumes a run; its folder is locked and its checkpoint read once, before all else.
+
+    Args:
+        folder: The run folder.
+        given: Settings to change, and the Python code that the user names; None for those that
+            stay.
+        team: Starts the processes of the run.
+        tell: Receives messages.
+        warn: Receives, from a signal handler, the message that the run is going to stop.
+        progress: Called after every outer step.
+    """
+    _check_begun(folder)
+    with opened(folder) as saved:
+        assert saved is not None
+        before = config_of_run(folder, saved)
+        check_no_code(before, str(folder.config), given)
+        config = _changed(before, given)
+        with team(config.processes or 1) as processes:
+            if processes.size != before.processes:  # another division needs other threads
+                config = replace(config, threads=given.get("threads"))
+            loaded = experiment.load(config)
+            run = Run(
+                loaded.prepare(processes),
+                folder,
+                loaded.test,
+                tell=tell,
+                warn=warn,
+                progress=progress,
+            )
+            return run.go_from(saved)
+
+
+def config_of_run(folder: RunFolder, saved: Saved) -> RunConfig:
+    """The configuration of a run; its checkpoint's, if the file has been deleted."""
+    if not folder.config.exists():
+        return saved.config
+    try:
+        return read_config(folder.config)
+    except ConfigError as error:
+        raise ConfigError(
+            error.what, "Correct it, or delete it: it is restored from the checkpoint."
+        ) from None
+
+
+def _changed(config: RunConfig, given: Mapping[str, Any]) -> RunConfig:
+    changes = {n: v for n, v in given.items() if v is not None and n not in CODE_SETTINGS}
+    changes |= {n: Path(changes[n]).absolute() for n in PATHS if n in changes}
+    config = replace(config, **changes)
+    config.check_division()
+    return config
+
+
+def _check_begun(folder: RunFolder) -> None:
+    if not folder.path.is_dir():
+        raise RunError(f"There is no run folder {folder.path}.", "Check the path.")
+    if folder.is_new:
+        raise RunError(
+            f"There is no run in {folder.path}.",
+            f"Start one there: datadistill distill … --run {folder.path}",
+        )
+
+
+def _this_process(_processes: int) -> AbstractContextManager[Processes]:
+    return contextlib.nullcontext(Processes())

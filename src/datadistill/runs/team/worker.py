@@ -1,0 +1,40 @@
+"""The life of a worker: it takes part, and ends with process 0 whatever happens."""
+
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import NoReturn
+
+from ...errors import DataDistillError
+from .processes import Processes, together
+
+TakePart = Callable[[Processes], None]
+"""What a worker does for process 0."""
+
+
+def run_worker(take_part: TakePart) -> NoReturn:
+    """Runs a process that :mod:`.launch` has started, from its beginning to its end."""
+    threading.Thread(target=_end_with_process_0, daemon=True).start()
+    # There is nothing to write or to tidy up: do not keep process 0 waiting.
+    os._exit(_exit_code(take_part))
+
+
+def _exit_code(take_part: TakePart) -> int:
+    try:
+        with together() as team:
+            take_part(team)
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:  # process 0 was told
+        if "--debug" in sys.argv:
+            traceback.print_exc()
+        return error.exit_code if isinstance(error, DataDistillError) else 1
+    return 0
+
+
+def _end_with_process_0() -> None:
+    """Waits for the end of the pipe that process 0 holds."""
+    os.read(0, 1)
+    os._exit(1)
