@@ -10,8 +10,9 @@ import datadistill
 ROOT = Path(datadistill.__file__).parent
 LAYERS = [
     {"errors", "progress", "version"},
+    {"files", "importing"},
     {"kernels"},
-    {"core", "files"},
+    {"core"},
     {"models", "data"},
     {"pools"},
     {"artefact"},
