@@ -36,7 +36,8 @@ def legacy_data_hash(data: LabelledData) -> str:
 
 def same_data(recorded: str, data: LabelledData) -> bool:
     """Whether a recorded hash, of this or an earlier version, is the hash of these data."""
-    return recorded in (legacy_data_hash(data), data_hash(data))
+    in_files = isinstance(data.inputs, ImageFiles)
+    return (in_files and recorded == legacy_data_hash(data)) or recorded == data_hash(data)
 
 
 def _hash(data: LabelledData, inputs: Iterable[bytes]) -> str:

@@ -1,12 +1,14 @@
 """MATLAB's .mat files: what scipy reads, and sizes that lie."""
 
 import struct
+import tracemalloc
 import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.io
+import scipy.sparse
 
 from datadistill.data.formats.mat import read_mat
 from datadistill.errors import DataError
@@ -58,12 +60,12 @@ def element(kind: int, content: bytes) -> bytes:
     return struct.pack("<II", kind, len(content)) + content + bytes(-len(content) % 8)
 
 
-def mat(shape: tuple[int, ...], data: bytes, claimed: int | None = None) -> bytes:
-    """A .mat file of one packed array X, whose header may claim other sizes than it has."""
+def mat(shape: tuple[int, ...], data: bytes, claimed: int | None = None, name: str = "X") -> bytes:
+    """A .mat file of one packed array, whose header may claim other sizes than it has."""
     inside = (
         element(6, struct.pack("<II", 9, 0))
         + element(5, struct.pack(f"<{len(shape)}i", *shape))
-        + element(1, b"X")
+        + element(1, name.encode())
         + struct.pack("<II", 2, len(data) if claimed is None else claimed)
         + data
     )
@@ -100,4 +102,63 @@ def test_an_array_that_comes_again_is_passed_over(tmp_path: Path) -> None:
     assert read_mat(path, {"X": 10**6})["X"].shape == (8, 1)
     path.write_bytes(once + once[128:] * 500)
     with pytest.raises(DataError, match="more than 100 arrays"):
+        read_mat(path, {"X": 10**6})
+
+
+def test_big_endian_files_are_read(tmp_path: Path) -> None:
+    numbers = np.arange(6, dtype=">i2").reshape(2, 3)
+    inside = b"".join(
+        struct.pack(">II", kind, len(content)) + content + bytes(-len(content) % 8)
+        for kind, content in (
+            (6, struct.pack(">II", 10, 0)),
+            (5, struct.pack(">2i", 2, 3)),
+            (1, b"X"),
+            (3, numbers.tobytes(order="F")),
+        )
+    )
+    header = b"MATLAB 5.0 MAT-file".ljust(124) + b"\x01\0MI"
+    (tmp_path / "a.mat").write_bytes(header + struct.pack(">II", 14, len(inside)) + inside)
+    np.testing.assert_array_equal(read_mat(tmp_path / "a.mat", {"X": 12})["X"], numbers)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_other_kinds_of_arrays_are_skipped(packed: bool, tmp_path: Path) -> None:
+    others = {
+        "empty": np.empty((0, 0), object),
+        "cell": np.array([1, "two"], object),
+        "struct": {"a": {"b": 1}},
+        "sparse": scipy.sparse.eye_array(3),
+        "complex": np.zeros(3, complex),
+    }
+    path = tmp_path / "a.mat"
+    scipy.io.savemat(path, {**others, "X": np.ones((2, 3)), "last": "text"}, do_compression=packed)
+    assert list(read_mat(path, {"X": 10**6})) == ["X"]
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [("X", "longer than it says"), ("other", "no array called X")]
+)
+def test_a_bomb_is_not_unpacked(name: str, what: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.mat"
+    path.write_bytes(mat((1000, 1000), bytes(10**8), 10**6, name))
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match=what):
+            read_mat(path, {"X": 10**7})
+        assert tracemalloc.get_traced_memory()[1] < 20 * 10**6
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_name_as_large_as_memory_is_refused(tmp_path: Path) -> None:
+    inside = (
+        element(6, struct.pack("<II", 9, 0))
+        + element(5, struct.pack("<2i", 1, 1))
+        + struct.pack("<II", 1, 2**32 - 1)
+    )
+    packed = zlib.compress(struct.pack("<II", 14, len(inside)) + inside)
+    header = b"MATLAB 5.0 MAT-file".ljust(124) + b"\0\x01IM"
+    path = tmp_path / "a.mat"
+    path.write_bytes(header + struct.pack("<II", 15, len(packed)) + packed)
+    with pytest.raises(DataError, match="no valid header"):
         read_mat(path, {"X": 10**6})

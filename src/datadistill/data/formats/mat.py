@@ -80,8 +80,9 @@ def _checked_arrays(raw: bytes, order: str, at_most: dict[str, int]) -> dict[str
             continue
         head = _Head.read(source.take(HEAD, exactly=False), order)
         if head.name in at_most and head.name not in checked:
-            head.check(at_most[head.name])
-            checked[head.name] = head.content + source.take(head.end - len(head.content))
+            end = head.end(at_most[head.name])
+            content = head.content + source.take(end - len(head.content))
+            checked[head.name] = content[:end]
             source.finish()
     raise ValueError(f"more than {MOST_ELEMENTS} arrays")
 
@@ -115,60 +116,58 @@ class _Source:
 
 @dataclass(frozen=True)
 class _Head:
-    """The beginning of an array: flags, dimensions, name, and the tag of its numbers.
+    """The beginning of an array: flags, dimensions and name, each behind a tag of type and size.
 
     Attributes:
         content: The bytes that were read; they may include some numbers.
+        order: The byte order.
         flags: The class of the array, and whether it is complex.
         shape: Its dimensions.
         name: Its name.
-        kind: The type of its numbers.
-        size: The bytes of its numbers.
-        end: Where its numbers end, with padding.
+        after: Where the tag of its numbers is.
     """
 
     content: bytes
+    order: str
     flags: int
     shape: tuple[int, ...]
     name: str
-    kind: int
-    size: int
-    end: int
+    after: int
 
     @classmethod
     def read(cls, content: bytes, order: str) -> "_Head":
         place, parts = 0, list[bytes]()
         for most in (8, 32, 64):
-            kind, size, start, after = _tag(content, place, order)
+            kind, size, start, place = _tag(content, place, order)
             if kind not in SIZES or size > most or start + size > len(content):
                 raise ValueError("an array has no valid header")
             parts.append(content[start : start + size])
-            place = after
-        flags, shape = parts[0], parts[1]
-        kind, size, _, end = _tag(content, place, order)
+        flags, sizes, name = parts
+        shape = struct.unpack(f"{order}{len(sizes) // 4}i", sizes)
         return cls(
             content,
+            order,
             struct.unpack(order + "II", flags)[0],
-            struct.unpack(f"{order}{len(shape) // 4}i", shape),
-            parts[2].decode("latin-1"),
-            kind,
-            size,
-            end,
+            shape,
+            name.decode("latin-1"),
+            place,
         )
 
-    def check(self, at_most: int) -> None:
-        """Raises an error unless this is a sound array of real numbers, and small enough."""
+    def end(self, at_most: int) -> int:
+        """Where the numbers end; raises an error unless they are real and at most so many bytes."""
         if self.flags & 0xFF not in NUMERIC_CLASSES or self.flags & COMPLEX:
             raise ValueError(f"{self.name} is not an array of real numbers")
         if min(self.shape, default=-1) < 0:
             raise ValueError(f"{self.name} has the shape {self.shape}")
-        if self.kind not in SIZES:
+        kind, size, _, end = _tag(self.content, self.after, self.order)
+        if kind not in SIZES:
             raise ValueError(f"{self.name} has numbers of an unknown type")
         count = math.prod(self.shape)
-        if self.size != count * SIZES[self.kind]:
-            raise ValueError(f"{self.name} should have {count} numbers but has {self.size} bytes")
-        if self.size > at_most:
-            raise ValueError(f"{self.name} has {self.size:,} bytes, more than {at_most:,}")
+        if size != count * SIZES[kind]:
+            raise ValueError(f"{self.name} should have {count} numbers but has {size} bytes")
+        if size > at_most:
+            raise ValueError(f"{self.name} has {size:,} bytes, more than {at_most:,}")
+        return end
 
 
 def _tag(content: bytes, place: int, order: str) -> tuple[int, int, int, int]:
