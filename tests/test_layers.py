@@ -10,9 +10,9 @@ import datadistill
 ROOT = Path(datadistill.__file__).parent
 LAYERS = [
     {"errors", "progress", "version"},
-    {"kernels", "durations"},
-    {"files"},
+    {"files", "importing", "durations"},
     {"core", "lock"},
+    {"engine"},
     {"models", "data"},
     {"pools"},
     {"artefact"},

@@ -1,4 +1,4 @@
-"""Writing files so that a reader never sees half of one, whatever happens in between.
+"""The cache folder, and writing files so that a reader never sees half of one.
 
 The stages of a write are functions of their own, in the order in which they happen, so that
 tests can stop a process at each.
@@ -10,7 +10,14 @@ import secrets
 from collections.abc import Generator
 from pathlib import Path
 
+from platformdirs import user_cache_path
+
 from .errors import FileError
+
+
+def cache_folder() -> Path:
+    """The folder for downloaded data sets and compiled code, e.g. ``~/.cache/datadistill``."""
+    return user_cache_path("datadistill", appauthor=False, opinion=False)
 
 
 def write_atomically(path: Path, content: bytes, *, make_folder: bool = True) -> None:

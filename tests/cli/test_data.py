@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,10 @@ import pytest
 from PIL import Image
 
 from datadistill.data import DATA_SETS
-from datadistill.data.download import Source
-from datadistill.data.origins import ORIGINS, Download, Origin
+from datadistill.data.sources import Download, Source
 from tests.cli import helpers
 
-from ..data.test_fetch_server import Site, fine, running_site
+from ..data.fetch.test_server import Site, fine, running_site
 
 COMMAND = [sys.executable, "-m", "datadistill", "data"]
 
@@ -135,11 +135,11 @@ def test_check_draws_images_only(here: Path, capsys: pytest.CaptureFixture[str])
     ("arguments", "code", "message"),
     [
         (("check", "mnits"), 2, "Did you mean 'mnist'"),
-        (("check", "mnist"), 2, "mnist is not in"),
+        (("check", "mnist"), 2, "mnist was not found in"),
         (("check", "digits", "--output", "a.jpg"), 2, "Name an --output that ends in .png."),
         (("check", "digits", "--output", "occupied/a.png"), 1, "cannot be written"),
         (("fetch", "mnits"), 2, "Did you mean 'mnist'"),
-        (("fetch", "mnist", "--data-dir", "occupied"), 1, "data folder cannot be written to"),
+        (("fetch", "mnist", "--data-dir", "occupied"), 1, "data folder is not writable"),
         (("fetch",), 2, "NAME"),
         (("fetsh", "mnist"), 2, "fetsh"),
     ],
@@ -163,8 +163,10 @@ def put_on(site: Site, monkeypatch: pytest.MonkeyPatch, checksum: str | None) ->
     """Makes mnist a set of one file on a server here."""
     content = os.urandom(100_000)
     url = site.serve("one", content)
-    origin = Origin("mnist", (Download("one", Source((url,), checksum, len(content))),))
-    monkeypatch.setitem(ORIGINS, "mnist", origin)
+    one = Download("one", Source((url,), checksum, len(content)))
+    monkeypatch.setitem(
+        DATA_SETS, "mnist", replace(DATA_SETS["mnist"], downloads=(one,), package=None)
+    )
     return content
 
 
@@ -191,20 +193,21 @@ def test_fetch_refuses_other_bytes(
     assert run("fetch", "mnist") == 2
     errors = capsys.readouterr().err.splitlines()
     assert len(errors) == 2
-    assert "sends other bytes" in errors[0]
+    assert "wrong checksum" in errors[0]
     assert f"put one into {here / 'mnist'}" in errors[1]
     assert names(here / "mnist") == []
 
 
 INTERRUPTED = """
 import sys
+from dataclasses import replace
 from datadistill.cli.main import main
 from datadistill.data import DATA_SETS
-from datadistill.data.download import Source
-from datadistill.data.origins import ORIGINS, Download, Origin
+from datadistill.data.sources import Download, Source
 
 url, checksum, size = sys.argv[1:]
-ORIGINS["mnist"] = Origin("mnist", (Download("one", Source((url,), checksum, int(size))),))
+one = Download("one", Source((url,), checksum, int(size)))
+DATA_SETS["mnist"] = replace(DATA_SETS["mnist"], downloads=(one,), package=None)
 sys.exit(main(["data", "fetch", "mnist"]))
 """
 

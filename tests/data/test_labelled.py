@@ -9,7 +9,7 @@ import torch
 
 from datadistill.core.random import stream
 from datadistill.data import ImageFiles, LabelledData, Normalization, PadCropFlip, ResizedCropFlip
-from datadistill.data.decoding_pool import DecodingPool
+from datadistill.data.images.decoding_pool import DecodingPool
 from datadistill.errors import DataError
 
 from .makers import make_image
@@ -142,7 +142,7 @@ def test_unfit_data_are_refused(inputs: torch.Tensor, labels: torch.Tensor, what
 
 @pytest.mark.parametrize("label", [-1, 4])
 def test_labels_without_a_name_are_refused(label: int) -> None:
-    with pytest.raises(DataError, match="names for 4 classes"):
+    with pytest.raises(DataError, match="4 class names"):
         LabelledData(torch.zeros(2, 3), torch.tensor([0, label]), class_names=tuple("abcd"))
 
 

@@ -13,7 +13,6 @@ from rich.table import Table
 from .. import data
 from ..data import DATA_SETS, DataSet, LabelledData
 from ..data.fetch import fetch
-from ..data.origins import ORIGINS
 from ..errors import ConfigError
 from ..files import check_writable
 from ..report.samples import can_be_drawn, draw_samples
@@ -86,7 +85,7 @@ class Fetch:
         for file in fetched.unchecked:
             command.say(f"The checksum of {file} is not known; it could not be checked.")
         out.print(f"{self.name}: {fetched.folder}", markup=False)
-        command.say(f"Licence: {ORIGINS[self.name].licence}.")
+        command.say(f"Licence: {DATA_SETS[self.name].licence}.")
         command.say(f"Look into it: datadistill data check {self.name}")
 
 

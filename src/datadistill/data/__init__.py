@@ -1,16 +1,19 @@
-"""Real data: data sets by name, and anybody's own."""
+"""Real data: data sets by name, and your own."""
 
 from pathlib import Path
 from typing import Literal
 
 from ..errors import DataError, did_you_mean
-from .arrays import load_arrays
-from .augmentation import Affine, Augmentation, PadCropFlip, ResizedCropFlip
-from .catalogue import DATA_SETS, DataSet, catalogue
-from .decoding_pool import CACHE_BYTES
+from ..importing import is_reference
+from . import sets as sets  # registers every data set
+from .by_reference import load_by_reference
+from .data_set import DATA_SETS, DataSet, catalogue, register
 from .folder import data_folder
-from .image_files import ImageFiles
-from .image_folder import load_image_folder
+from .formats.npz import load_arrays
+from .images.augmentation import Affine, Augmentation, PadCropFlip, ResizedCropFlip
+from .images.decoding_pool import CACHE_BYTES
+from .images.image_files import ImageFiles
+from .images.image_folder import load_image_folder
 from .labelled import LabelledData
 from .normalization import IMAGENET, Normalization
 from .options import Options
@@ -36,21 +39,23 @@ def load(
         train, test = dd.data.load("svhn", size=28)
         train, test = dd.data.load("photos/", size=64)  # photos/train/cat/1.jpg …
         train, test = dd.data.load("mine.npz")
+        train, test = dd.data.load("mine.py:MY_SET")  # a DataSet, or a function
 
     Args:
-        name: One of :func:`catalogue`, e.g. ``digits`` (always there) or ``mnist``; or the path
-            of an image folder, ``train/<class>/…`` and ``test/<class>/…`` or just ``<class>/…``;
-            or the path of an ``.npz`` file, see :func:`load_arrays`.
+        name: One of :func:`catalogue`, e.g. ``digits`` (always available) or ``mnist``; or the
+            path of an image folder, ``train/<class>/…`` and ``test/<class>/…`` or just
+            ``<class>/…``; or the path of an ``.npz`` file, see :func:`load_arrays`; or a data set
+            defined in Python, ``file.py:NAME`` or ``package.module:NAME``: a :class:`DataSet`, or
+            a function that returns the training and the test data. Loading it runs that code.
         data_dir: The data folder; ``$DATADISTILL_DATA`` or the user's cache by default.
         size: Height and width to resize images to; the data set's own by default, 224 for
             folders.
         channels: 1 for grey, 3 for colour; the data set's own by default, 3 for folders.
-        augment: Whether training images are augmented where a batch is given a generator: by
-            default as in the paper (CIFAR-10, VOC, CUB-200), and not for digits, clothes and data
-            of your own.
-        seed: Which images of a folder without a split are for the test.
-        workers: Processes that decode image files; 0 decodes in this one. One per core by
-            default. The images are the same whatever their number.
+        augment: Whether training images are augmented in batches that are given a generator.
+            By default they are where the paper does so (CIFAR-10, VOC, CUB-200).
+        seed: Selects the test images of a folder without a split.
+        workers: Number of processes that decode image files; 0 decodes in this process. One per
+            core by default. The images do not depend on it.
         cache_bytes: How many bytes of decoded image files to keep in memory.
     """
     options = Options(size, channels, augment, seed, workers, cache_bytes)
@@ -61,11 +66,16 @@ def load(
         return load_image_folder(path, options)
     if path.is_file() and path.suffix == ".npz":
         return load_arrays(path, options)
+    if not path.exists() and is_reference(str(name)):
+        return load_by_reference(str(name), data_folder(data_dir), options)
     raise _unknown(name, path)
 
 
 def _unknown(name: str | Path, path: Path) -> DataError:
-    choices = f"Choose one of: {', '.join(DATA_SETS)}; or a folder of images or an .npz file."
+    choices = (
+        f"Choose one of: {', '.join(DATA_SETS)}; or a folder of images, an .npz file, or your own "
+        "as path/to/file.py:NAME."
+    )
     if path.is_file():
         return DataError(f"{path} is not an .npz file.", choices)
     if isinstance(name, Path) or path.suffix or len(path.parts) > 1:
@@ -94,4 +104,5 @@ __all__ = [
     "load",
     "load_arrays",
     "load_image_folder",
+    "register",
 ]

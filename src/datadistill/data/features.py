@@ -1,4 +1,4 @@
-"""Features: what the frozen layers of a network make of real images, computed once."""
+"""Features: the output of a network's frozen layers for real images, computed once."""
 
 from dataclasses import replace
 
@@ -10,21 +10,21 @@ from ..progress import Progress, ProgressCallback, silent
 from .labelled import LabelledData
 
 CACHE_BYTES = 2**31
-"""What the features of a data set may take; those of a larger one are computed each time."""
-CHUNK = 16  # images that are always computed together, so that the last bit is always the same
+"""Most bytes to cache the features of a data set in; larger ones are computed each time."""
+CHUNK = 16  # images computed together, always the same ones, so that results are bit-identical
 
 
 class Features:
-    """The features of real data, kept once they have been computed.
+    """The features of real data, cached once computed.
 
-    Those of augmented images are not kept: no two views are the same.
+    Those of augmented images are not cached, because every view is different.
 
     Args:
         data: The real data.
         body: The frozen layers.
-        device: Where to compute.
-        dtype: What to compute in.
-        cache_bytes: What they may take.
+        device: The device to compute on.
+        dtype: The floating-point type to compute in.
+        cache_bytes: Most bytes to cache them in.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Features:
 
         Args:
             indices: Which examples.
-            views: Draws the random views of an augmentation.
+            views: Draws the random views of the augmentation.
         """
         if not self.fit or (self._data.augmentation and views):
             inputs, labels = self._data.batch(indices, self._device, self._dtype, views)
@@ -58,7 +58,7 @@ class Features:
         return self._kept[indices], labels.to(self._dtype) if labels.is_floating_point() else labels
 
     def whole(self, progress: ProgressCallback = silent) -> LabelledData:
-        """The data with features for inputs."""
+        """The data, with features as inputs."""
         for chunk in (~self._there).nonzero().flatten().tolist():
             self._compute(chunk)
             progress(Progress("features", chunk + 1, len(self._there)))

@@ -1,4 +1,4 @@
-"""Real data: inputs with labels, normalised by the batch."""
+"""Real data: inputs with labels, normalised batch by batch."""
 
 from dataclasses import dataclass, replace
 
@@ -7,8 +7,8 @@ from torch import Tensor
 
 from ..core.random import stream
 from ..errors import DataError
-from .augmentation import Augmentation, select
-from .image_files import ImageFiles
+from .images.augmentation import Augmentation, select
+from .images.image_files import ImageFiles
 from .normalization import Normalization
 
 
@@ -17,16 +17,16 @@ class LabelledData:
     """Inputs and their labels, in memory or in image files.
 
     Attributes:
-        inputs: (examples, …). Bytes are pixels 0 to 255; floats are taken as they are. Image
-            files are decoded by the batch.
-        labels: (examples,) of class indices, or float regression targets (examples, …).
-        normalization: Applied to each batch; None if the inputs are normalised already.
-        class_names: What each class is called, if it has names.
-        name: What the data set is called in results.
-        split: Which part of it this is, e.g. ``train``.
-        augmentation: Random views to train on; drawn only where a batch is given a generator.
-        present: (examples, classes) of every class that each example shows, where the label is
-            only one of them.
+        inputs: (examples, …). Bytes are pixels 0 to 255; floats are used unchanged. Image files
+            are decoded batch by batch.
+        labels: (examples,) class indices, or float regression targets (examples, …).
+        normalization: Applied to each batch; None if the inputs are normalised.
+        class_names: The names of the classes, if they have any.
+        name: The name of the data set in results.
+        split: Which split this is, e.g. ``train``.
+        augmentation: Random views for training; used only in batches that are given a generator.
+        present: (examples, classes): all classes in each example, if the label is only one of
+            them.
     """
 
     inputs: Tensor | ImageFiles
@@ -41,16 +41,16 @@ class LabelledData:
     def __post_init__(self) -> None:
         where = f"The {self.split} split of {self.name}"
         if len(self.inputs) == 0:
-            raise DataError(f"{where} is empty.", "Give it at least one example of every class.")
+            raise DataError(f"{where} is empty.", "Provide at least one example of every class.")
         if self.inputs.ndim < 2:
             raise DataError(
                 f"{where} has inputs of shape {tuple(self.inputs.shape)}.",
-                "Inputs need a shape of (examples, …), e.g. (examples, channels, height, width).",
+                "The shape must be (examples, …), e.g. (examples, channels, height, width).",
             )
         if len(self.inputs) != len(self.labels):
             raise DataError(
                 f"{where} has {len(self.inputs)} inputs but {len(self.labels)} labels.",
-                "Give every input exactly one label.",
+                "Provide exactly one label for every input.",
             )
         self._check_labels(where)
         if isinstance(self.inputs, Tensor) and self.inputs.is_floating_point():
@@ -59,7 +59,7 @@ class LabelledData:
                 bad = int((~finite).nonzero()[0])
                 raise DataError(
                     f"{where} has inputs that are NaN or infinite, first in example {bad}.",
-                    "Remove or repair those examples.",
+                    "Remove or correct those examples.",
                 )
         elif self.inputs.dtype != torch.uint8:
             raise DataError(
@@ -77,7 +77,7 @@ class LabelledData:
 
     @property
     def classes(self) -> int:
-        """How many classes there are: as many as have names, or as the labels show."""
+        """The number of classes: of class names, or else of labels."""
         return len(self.class_names) if self.class_names else int(self.labels.max()) + 1
 
     def batch(
@@ -91,10 +91,10 @@ class LabelledData:
 
         Args:
             indices: Which examples.
-            device: Where to put them.
-            dtype: What to turn them into.
-            generator: Draws the random views of an augmentation; without one the inputs are
-                taken as they are.
+            device: The device of the result.
+            dtype: The floating-point type of the result.
+            generator: Draws the random views of the augmentation; without one, inputs are not
+                augmented.
         """
         inputs = self._views(indices, generator).to(device)
         labels = self.labels[indices].to(device)
@@ -108,11 +108,11 @@ class LabelledData:
         return inputs.to(dtype), labels
 
     def example(self) -> Tensor:
-        """Two normalised inputs on which to try a network."""
+        """Two normalised inputs, to try a network on."""
         return self.batch(slice(2), torch.device("cpu"), torch.float32)[0]
 
     def part(self, indices: Tensor, split: str) -> "LabelledData":
-        """Returns some of the examples as a split of their own."""
+        """Returns some of the examples as a split."""
         inputs = self.inputs
         files = isinstance(inputs, ImageFiles)
         return replace(
@@ -124,14 +124,19 @@ class LabelledData:
         )
 
     def sample(self, examples: int, purpose: str) -> "LabelledData":
-        """Returns so many examples, drawn at random for a purpose, or all if there are fewer."""
+        """Returns a random sample of the examples, or all if there are fewer.
+
+        Args:
+            examples: How many.
+            purpose: Names the random stream.
+        """
         order = torch.randperm(len(self), generator=stream(0, purpose))
         return self.part(order[:examples], self.split)
 
     def hold_out(self, fraction: float, seed: int) -> tuple["LabelledData", "LabelledData"]:
-        """Splits at random into the training data that remain and held-out validation data.
+        """Splits at random into training data and held-out validation data.
 
-        Every class gives the same share, and keeps at least one example for training.
+        The split is stratified by class; every class keeps at least one training example.
         """
         order = torch.randperm(len(self), generator=stream(seed, "hold out"))
         if self.labels.is_floating_point():
@@ -143,8 +148,8 @@ class LabelledData:
         held_out = torch.cat([group[:n] for group, n in zip(groups, counts, strict=True)])
         if not len(held_out):
             raise DataError(
-                f"Holding out {fraction:.0%} of {len(self)} examples leaves none to validate on.",
-                "Give more examples, or set validation to 0.",
+                f"Holding out {fraction:.0%} of {len(self)} examples leaves none for validation.",
+                "Provide more examples, or set validation to 0.",
             )
         keep = torch.ones(len(self), dtype=torch.bool)
         keep[held_out] = False
@@ -162,6 +167,6 @@ class LabelledData:
         low, high, classes = int(self.labels.min()), int(self.labels.max()), len(self.class_names)
         if low < 0 or high >= classes:
             raise DataError(
-                f"{where} has labels from {low} to {high}, but names for {classes} classes.",
+                f"{where} has labels from {low} to {high}, but {classes} class names.",
                 f"Number the classes from 0 to {classes - 1}.",
             )

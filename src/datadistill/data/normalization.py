@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-LUMA = (0.299, 0.587, 0.114)  # what red, green and blue weigh in grey (ITU-R BT.601)
+LUMA = (0.299, 0.587, 0.114)  # weights of red, green and blue in grey (ITU-R BT.601)
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Normalization:
         return (images - mean) / std
 
     def apply_(self, images: Tensor) -> Tensor:
-        """The same in place, which takes half the time of large batches."""
+        """The same in place, which takes half the time for large batches."""
         mean, std = self._columns(images)
         return images.sub_(mean).div_(std)
 
@@ -30,10 +30,10 @@ class Normalization:
         return images * std + mean
 
     def with_channels(self, channels: int) -> "Normalization":
-        """The same for grey images shown in colour, or colour images turned to grey.
+        """The same for grey images converted to colour, or colour images converted to grey.
 
-        The mean of grey is exact; its standard deviation is, if the colours vary together, as
-        they nearly do in photographs.
+        The mean of grey is exact. Its standard deviation is exact if the colours are perfectly
+        correlated, as they nearly are in photographs.
         """
         if channels == len(self.mean):
             return self

@@ -1,24 +1,24 @@
-"""What may be chosen when a data set is loaded."""
+"""Options for loading a data set."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from ..errors import ConfigError
-from .augmentation import Augmentation
-from .decoding_pool import CACHE_BYTES, DecodingPool
+from .images.augmentation import Augmentation
+from .images.decoding_pool import CACHE_BYTES, DecodingPool
 
 LARGEST = 4096
 
 
 @dataclass(frozen=True)
 class Options:
-    """Variants of a data set, and how image files are decoded.
+    """Size, channels and augmentation of a data set, and how image files are decoded.
 
     Attributes:
         size: Height and width of the images; the data set's own by default.
         channels: 1 for grey, 3 for colour; the data set's own by default.
-        augment: Whether training images may be augmented; by default where the paper does.
-        seed: Which split, of a folder that has none of its own.
+        augment: Whether to augment training images; by default where the paper does.
+        seed: Selects the split of a folder that has none.
         workers: Processes that decode image files; 0 for none, one per core by default.
         cache_bytes: How many bytes of decoded image files to keep.
     """
@@ -43,17 +43,17 @@ class Options:
             raise ConfigError(f"cache_bytes is {self.cache_bytes}.", "Set it to at least 0.")
 
     def pool(self) -> DecodingPool:
-        """Returns a new pool of workers to decode image files; it starts none yet."""
+        """Returns a new pool of workers that decode image files; they start when first needed."""
         return DecodingPool(self.workers, self.cache_bytes)
 
     def augmentation(
         self, name: str, known: Augmentation | None, by_default: bool = True
     ) -> Augmentation | None:
-        """Returns the augmentation of a data set's training images, if they are to have one."""
+        """Returns the augmentation of a data set's training images, or None."""
         if known is None and self.augment:
             raise ConfigError(
                 f"There is no augmentation for {name}: its inputs are not images.",
-                "Leave augment out, or set it to False.",
+                "Omit augment, or set it to False.",
             )
         wanted = by_default if self.augment is None else self.augment
         return known if wanted else None

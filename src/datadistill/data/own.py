@@ -1,4 +1,4 @@
-"""Anybody's own data: pairs of tensors and torch data sets."""
+"""Your own data: pairs of tensors, and torch data sets."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,12 +13,12 @@ from .labelled import LabelledData
 
 
 def as_data(source: Any, split: str = "train") -> LabelledData:
-    """Takes real data in any of the forms a user has them.
+    """Converts real data from the forms that users have them in.
 
     Args:
         source: :class:`LabelledData`, a pair (inputs, labels) of tensors or arrays, or any
-            torch ``Dataset`` of (input, label) pairs. Floats are taken to be normalised.
-        split: What to call data that have no name.
+            torch ``Dataset`` of (input, label) pairs. Floats are assumed to be normalised.
+        split: The name of the split, for data without one.
     """
     if isinstance(source, LabelledData):
         return source
@@ -36,7 +36,7 @@ def as_data(source: Any, split: str = "train") -> LabelledData:
 def _from_items(items: Iterable[tuple[Any, Any]], split: str) -> LabelledData:
     inputs: list[Tensor] = []
     labels: list[Tensor] = []
-    # Datasets that only have __getitem__ and __len__ do not stop a plain for loop.
+    # Data sets with only __getitem__ and __len__ do not end a plain for loop.
     length = len(items) if hasattr(items, "__len__") else None  # pyright: ignore[reportArgumentType]
     try:
         for item in items if length is None else (items[i] for i in range(length)):  # pyright: ignore[reportIndexIssue]
@@ -67,4 +67,4 @@ def _tensor(value: Any) -> Tensor:
 
 def _labels(value: Any) -> Tensor:
     tensor = _tensor(value)
-    return tensor if tensor.is_floating_point() else tensor.long()  # bytes are no index to torch
+    return tensor if tensor.is_floating_point() else tensor.long()  # bytes are not indices

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import torch
 
+from ..files import cache_folder
+
 log = logging.getLogger(__name__)
 
 
@@ -76,8 +78,7 @@ def _run(command: list[str]) -> bytes:
 
 
 def _folder() -> Path:
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache / "datadistill" / "kernels"
+    folder = cache_folder() / "kernels"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

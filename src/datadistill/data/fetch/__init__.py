@@ -1,0 +1,5 @@
+"""Downloading data sets."""
+
+from .fetching import Fetched, fetch
+
+__all__ = ["Fetched", "fetch"]

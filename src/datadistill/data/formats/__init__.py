@@ -1,0 +1,1 @@
+"""File formats: readers that never trust the sizes a file claims."""

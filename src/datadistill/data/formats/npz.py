@@ -1,0 +1,183 @@
+"""NumPy arrays in an .npz file."""
+
+import io
+import math
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...errors import DataError
+from ..images.augmentation import PadCropFlip
+from ..images.conversion import apply_options
+from ..labelled import LabelledData
+from ..normalization import Normalization
+from ..options import Options
+
+REQUIRED = ("train_inputs", "train_labels", "test_inputs", "test_labels")
+OPTIONAL = ("class_names", "mean", "std")
+KINDS = "biufUS"  # numbers and strings; never objects, which are pickles
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+FREE_BYTES = 2**26
+MOST_EXPANSION = 200  # real data are not compressed further than this; zip bombs are
+HEADER_BYTES = 10_000
+
+
+def load_arrays(path: Path, options: Options) -> tuple[LabelledData, LabelledData]:
+    """Reads a file written by ``numpy.savez`` or ``numpy.savez_compressed``.
+
+    Its arrays are:
+
+    - ``train_inputs``, ``test_inputs``: (examples, …). Bytes are pixels, (examples, channels,
+      height, width) or (examples, height, width). Floats are assumed to be normalised unless
+      ``mean`` and ``std`` are given. Floats (examples, height, width) are treated as grey images
+      only with ``channels=1``, or if ``mean`` has one value.
+    - ``train_labels``, ``test_labels``: (examples,) integers from 0, or floats for regression.
+    - ``class_names`` (optional): strings, one for each class.
+    - ``mean`` and ``std`` (optional): one for each channel, for pixels in [0, 1]. By default,
+      bytes are normalised with those of the training inputs.
+
+    Pickled objects are refused. Images are augmented, by reflection padding, crop and flip, only
+    with ``augment=True``.
+    """
+    arrays = _read(path)
+    grey = options.channels == 1 or ("mean" in arrays and arrays["mean"].size == 1)
+    train_inputs, test_inputs = (
+        _inputs(path, arrays[f"{split}_inputs"], grey=grey) for split in ("train", "test")
+    )
+    if train_inputs.shape[1:] != test_inputs.shape[1:]:
+        raise _bad(
+            path,
+            f"has training inputs of shape {train_inputs.shape[1:]} but test inputs of shape "
+            f"{test_inputs.shape[1:]}",
+        )
+    normalization = _normalization(path, arrays, train_inputs)
+    names = arrays.get("class_names")
+    class_names = None if names is None else tuple(_text(name) for name in names.flatten().tolist())
+    train, test = (
+        LabelledData(
+            torch.from_numpy(inputs),
+            torch.from_numpy(_labels(path, arrays[f"{split}_labels"])),
+            normalization,
+            class_names,
+            path.stem,
+            split,
+        )
+        for split, inputs in (("train", train_inputs), ("test", test_inputs))
+    )
+    images = train_inputs.dtype == np.uint8 and train_inputs.ndim == 4
+    known = PadCropFlip() if images else None
+    return apply_options(train, test, options, known, by_default=False)
+
+
+def _bad(path: Path, what: str) -> DataError:
+    return DataError(
+        f"{path} {what}.",
+        f"Write it with numpy.savez: {', '.join(REQUIRED)}, and optionally {', '.join(OPTIONAL)}.",
+    )
+
+
+def _read(path: Path) -> dict[str, np.ndarray]:
+    try:
+        with zipfile.ZipFile(path) as file:
+            members = {member.filename: member for member in file.infolist()}
+            missing = [name for name in REQUIRED if f"{name}.npy" not in members]
+            if missing:
+                raise _bad(path, f"has no array called {missing[0]}")
+            wanted = [name for name in (*REQUIRED, *OPTIONAL) if f"{name}.npy" in members]
+            return {name: _member(path, file, members[f"{name}.npy"]) for name in wanted}
+    except DataError:
+        raise
+    except Exception as error:  # a damaged zip file can raise nearly anything
+        raise _bad(path, f"cannot be read: {error or type(error).__name__}") from error
+
+
+def _member(path: Path, file: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    """Reads one array, if the file has as many bytes as its header says."""
+    size, packed = member.file_size, min(member.compress_size, path.stat().st_size)
+    if size > FREE_BYTES and size > MOST_EXPANSION * packed:
+        raise _bad(path, f"would expand {member.filename} from {packed:,} to {size:,} bytes")
+    if member.compress_type not in METHODS:
+        raise _bad(path, f"compresses {member.filename} with a method that NumPy does not use")
+    with file.open(member) as stream:
+        content = io.BytesIO(stream.read(size))  # no more, whatever follows
+    version = np.lib.format.read_magic(content)
+    read_header = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }[version]
+    shape, fortran, dtype = read_header(content, max_header_size=HEADER_BYTES)
+    if dtype.kind not in KINDS:
+        raise _bad(path, f"has {member.filename} of type {dtype}, which is not numeric")
+    wanted, held = math.prod(shape) * dtype.itemsize, size - content.tell()
+    if min(shape, default=0) < 0 or wanted != held:
+        raise _bad(path, f"should have {wanted:,} bytes of {member.filename} but has {held:,}")
+    array = np.frombuffer(content.getbuffer()[content.tell() :], dtype)
+    array = array.reshape(shape, order="F" if fortran else "C")
+    return np.array(array, dtype.newbyteorder("="), order="C")
+
+
+def _inputs(path: Path, inputs: np.ndarray, *, grey: bool) -> np.ndarray:
+    if inputs.dtype != np.uint8:
+        if inputs.dtype.kind == "f" and inputs.dtype.itemsize in (2, 4, 8):
+            return inputs[:, None] if grey and inputs.ndim == 3 else inputs
+        raise _bad(path, f"has inputs of type {inputs.dtype}, not uint8 or floats")
+    if inputs.ndim == 3:
+        return inputs[:, None]
+    if inputs.ndim == 4 and inputs.shape[1] not in (1, 3) and inputs.shape[3] in (1, 3):
+        raise DataError(
+            f"{path} has images of shape {inputs.shape[1:]}, with the channels last.",
+            "Put them first: inputs.transpose(0, 3, 1, 2).",
+        )
+    return inputs
+
+
+def _labels(path: Path, labels: np.ndarray) -> np.ndarray:
+    if labels.dtype.kind == "f" and labels.dtype.itemsize <= 8:
+        if not np.isfinite(labels).all():
+            raise _bad(path, "has labels that are NaN or infinite")
+        return labels
+    if labels.dtype.kind not in "iu" or labels.ndim != 1:
+        raise _bad(path, f"has labels of {labels.dtype} {labels.shape}, not a vector of integers")
+    if labels.size and (labels.min() < 0 or labels.max() > np.iinfo(np.int32).max):
+        raise _bad(path, f"has labels from {labels.min()} to {labels.max()}")
+    return labels.astype(np.int64)
+
+
+def _normalization(
+    path: Path, arrays: dict[str, np.ndarray], inputs: np.ndarray
+) -> Normalization | None:
+    if ("mean" in arrays) != ("std" in arrays):
+        raise _bad(path, "has only one of mean and std")
+    if "mean" not in arrays:
+        return _measured(inputs) if inputs.dtype == np.uint8 and inputs.ndim == 4 else None
+    channels = inputs.shape[1] if inputs.ndim == 4 else 0
+    values: list[tuple[float, ...]] = []
+    for name in ("mean", "std"):
+        numbers = arrays[name].flatten()
+        if numbers.dtype.kind not in "iuf" or len(numbers) != channels:
+            raise _bad(path, f"has a {name} that is not one number for each of {channels} channels")
+        values.append(tuple(map(float, numbers)))
+    if not all(map(math.isfinite, (*values[0], *values[1]))) or min(values[1], default=1) <= 0:
+        raise _bad(path, "has a mean that is not finite or a std that is not positive")
+    return Normalization(*values)
+
+
+def _measured(images: np.ndarray) -> Normalization | None:
+    """Mean and standard deviation of each channel, from a histogram of its bytes."""
+    mean: list[float] = []
+    std: list[float] = []
+    for channel in range(images.shape[1]):
+        counts = np.bincount(images[:, channel].ravel(), minlength=256)
+        weights, pixels = counts / max(counts.sum(), 1), np.arange(256) / 255
+        mean.append(round(float(weights @ pixels), 4))
+        # Images of a single colour have no deviation to divide by.
+        deviation = math.sqrt(float(weights @ (pixels - weights @ pixels) ** 2))
+        std.append(round(deviation, 4) or 1.0)
+    return Normalization(tuple(mean), tuple(std))
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

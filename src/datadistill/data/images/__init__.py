@@ -1,0 +1,1 @@
+"""Images: files decoded in worker processes, conversions, augmentation."""
