@@ -32,7 +32,13 @@ ARTEFACTS, POOL, RUNS, AFTER = (
     DATA / "after",
 )
 WEIGHTS = DATA / "pretrained.safetensors"
-QUICK: dict[str, Any] = {"batch_size": 128, "threads": 1, "learning_rate": 0.3, "outer_lr": 0.1}
+QUICK: dict[str, Any] = {
+    "iterations": 300,
+    "batch_size": 128,
+    "threads": 1,
+    "learning_rate": 0.3,
+    "outer_lr": 0.1,
+}
 MLP = ("--model", "mlp", "--model-args", "hidden=6")
 STOPPED: dict[str, tuple[signal.Signals, int, list[str]]] = {
     "fixed": (
@@ -133,7 +139,8 @@ def make_artefacts(train: dd.LabelledData, test: dd.LabelledData, pool: dd.Pool)
         "momentum": (train, test, linear, {"momentum": 0.5, "steps": 2, **few}),
         "soft-labels": (train, test, linear, {"learn_labels": True, **few}),
         "regression": (
-            *(modules.measurements(),) * 2,
+            modules.measurements(),
+            modules.measurements(),
             modules.regressor(),
             {"objective": dd.Regression(), "images_per_class": 6, "initialization": fixed},
         ),
@@ -157,12 +164,11 @@ def make_artefacts(train: dd.LabelledData, test: dd.LabelledData, pool: dd.Pool)
 def make_artefact(
     name: str, train: Any, test: Any, module: torch.nn.Module, settings: dict[str, Any]
 ) -> dict[str, Any]:
-    made = dd.distill(train, module, test=test, **{**QUICK, "iterations": 300, **settings})
+    made = dd.distill(train, module, test=test, **QUICK | settings)
     limit = {"carry_limit": 0} if name == "left-out" else {}
     made.save(ARTEFACTS / f"{name}.safetensors", **limit)
     assert made.claim
     trained = made.train(seed=1).state_dict()
-    print(made)
     return {"repr": repr(made), "claim": made.claim.mean, "trained": figures_of(trained)}
 
 
@@ -176,9 +182,8 @@ def make_stopped(name: str) -> dict[str, Any]:
         assert process.poll() is None, f"{name} has ended"
         time.sleep(0.0005)
     process.send_signal(by)
-    code = process.wait()
+    process.wait()
     reached = metrics.read_bytes().count(b"\n")
-    print(name, "stopped with", code, "at", reached)
     assert not (RUNS / name / "distilled.safetensors").exists()
     copy = Path("resumed") / name
     shutil.copytree(RUNS / name, copy)
@@ -212,9 +217,7 @@ def common() -> list[str]:
 
 
 def run(*words: str) -> None:
-    begin = time.monotonic()
     subprocess.run([sys.executable, "-m", "datadistill", *words], check=True)
-    print(words[0], f"{time.monotonic() - begin:.1f} s")
 
 
 if __name__ == "__main__":
