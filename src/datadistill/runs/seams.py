@@ -15,7 +15,7 @@ from ..core.parametrisation import Parametrisation
 from ..core.seam import Seam, parse
 from ..core.update import GradientDescent, Momentum, UpdateRule, WeightDecay
 from ..errors import ConfigError
-from ..models.own import locate_object
+from ..importing import Wanted
 
 SEAMS: dict[str, type[Seam]] = {
     kind.setting(): kind
@@ -92,7 +92,7 @@ def _own(seam: type[S], reference: str) -> Any:
     """A user's own implementation: its class, or an object of it."""
     if reference in seam.known():
         return seam.implementation(reference)
-    found = locate_object(reference)
+    found = Wanted(seam.seam, "Class", _members, ConfigError).import_from(reference)
     if isinstance(found, type) and issubclass(found, seam):
         return found.register(reference)
     if isinstance(found, seam):
@@ -104,6 +104,13 @@ def _own(seam: type[S], reference: str) -> Any:
         f"{reference} is not an implementation of {seam.__name__}.",
         f"Derive a class from datadistill.{seam.__name__}: docs/extending.md shows how.",
     )
+
+
+def _members(place: object) -> list[str]:
+    """The names of what a module defines."""
+    own = getattr(place, "__name__", None)
+    members = getattr(place, "__dict__", {}).items()
+    return [name for name, value in members if getattr(value, "__module__", None) == own]
 
 
 def _optional(settings: Any, setting: str) -> bool:
