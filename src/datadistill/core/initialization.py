@@ -43,9 +43,18 @@ class Initialization(Seam, seam="initialization"):
         """Draws one network from each generator; returns their stacked weights θ₀."""
 
     @property
+    def digest(self) -> str:
+        """A hash of the networks that it draws from, where it draws from some; else empty."""
+        return ""
+
+    @property
     def held_out_networks(self) -> int | None:
         """How many networks there are that distillation does not see; None if without end."""
         return None
+
+    def resolved_settings(self) -> dict[str, Any]:
+        """Settings of a run that are fixed from its start on."""
+        return {}
 
     def restored(self, weights: Weights, pool: Any = None) -> "Initialization":
         """The initialization that was read from an artefact, with what comes with it.

@@ -51,6 +51,10 @@ class PoolInit(Initialization, name="random-pretrained"):
         path = str(self.pool.path.absolute())
         return {**super().as_settings(), "pool": path, "pool_networks": self.count}
 
+    def resolved_settings(self) -> dict[str, Any]:
+        """A pool that is extended later changes nothing."""
+        return {"pool_networks": self.count}
+
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Any:
         """What evaluation sees: the held-out networks of the pool, which is to be named."""
@@ -59,6 +63,10 @@ class PoolInit(Initialization, name="random-pretrained"):
     @property
     def held_out_networks(self) -> int:
         return self.pool.count("held-out")
+
+    @property
+    def digest(self) -> str:
+        return self.pool.digest(self.count)
 
     def __post_init__(self) -> None:
         if not 0 <= self.noise < math.inf:

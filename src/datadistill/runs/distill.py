@@ -9,16 +9,18 @@ from torch import Tensor, nn
 
 from .. import models
 from ..artefact import DistilledData
-from ..core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
+from ..core.adjoint import Adjoint
 from ..core.device import resolve_device, resolve_dtype
-from ..core.initialization import FixedInit, Initialization, RandomInit
-from ..core.objective import Classification, Objective, OwnObjective, Poisoning
+from ..core.initialization import Initialization
+from ..core.objective import Objective, OwnObjective
+from ..core.parametrisation import Parametrisation
+from ..core.update import UpdateRule
 from ..data import as_data
 from ..errors import ConfigError
-from ..pools import PoolInit
 from ..progress import ProgressCallback, silent
 from .config import RunConfig, config_from
 from .distillation import Distillation
+from .seams import Given, settings_of
 from .run import Run, distill_in_memory
 from .store.folder import RunFolder
 
@@ -30,6 +32,8 @@ def distill(
     initialization: Initialization | str | None = None,
     objective: Objective | Callable[[Tensor, Tensor], Tensor] | None = None,
     adjoint: Adjoint | None = None,
+    update_rule: UpdateRule | None = None,
+    parametrisation: Parametrisation | None = None,
     validation: float = 0.1,
     keep: Literal["last", "best"] = "last",
     device: str = "auto",
@@ -51,6 +55,9 @@ def distill(
         objective: ``Classification()`` by default, ``Regression()``, ``Poisoning(K, T)``, or your
             own outer loss: any function of logits (N, classes) and labels (N,).
         adjoint: ``BackGradient()`` by default, ``StoredGraph()`` or ``Truncated(window)``.
+        update_rule: ``GradientDescent()`` by default, ``Momentum(μ)``, ``Nesterov(μ)``, ``Adam()``,
+            or any of them as ``WeightDecay(λ, rule)``.
+        parametrisation: ``Plain()`` by default, or ``SoftLabels()``, which learns labels too.
         validation: Share of the training data that is held out to measure progress.
         keep: Which distilled data to return: the last, as in the paper, or the best of 20 along
             the way on the held-out training data.
@@ -65,57 +72,28 @@ def distill(
     Returns:
         The distilled data; their claim is the figure on the test or else the validation data.
     """
-    chosen = None if isinstance(initialization, str) else initialization or RandomInit()
-    objective = objective or Classification()
-    objective = objective if isinstance(objective, Objective) else OwnObjective.of(objective)
-    adjoint, place, real = adjoint or BackGradient(), resolve_device(device), as_data(train)
-    named = {
+    if objective is not None and not isinstance(objective, Objective):
+        objective = OwnObjective.of(objective)
+    named: dict[str, Any] = {}
+    if isinstance(initialization, str):
+        named["initialization"], initialization = initialization, None
+    given = Given(initialization, objective, adjoint, update_rule, parametrisation)
+    place, real = resolve_device(device), as_data(train)
+    named |= {
         "data": real.name,
         "model": models.built_in_name(module) or _class_name(module),
         "validation": validation,
         "keep": keep,
         "device": place.type,
         "dtype": None if dtype is None else str(resolve_dtype(dtype)).removeprefix("torch."),
-        **_names_of(chosen, objective, adjoint),
-        **({"initialization": initialization} if chosen is None else {}),
+        **settings_of(*given.objects),
     }
     config = _of_one_process(config_from({**named, **settings}))
-    distillation = Distillation.prepare(config, real, module, chosen, objective, adjoint, place)
+    distillation = Distillation.prepare(config, real, module, given, place)
     tested = None if test is None else as_data(test, split="test")
     if run is not None:
         return Run(distillation, RunFolder(Path(run)), tested, progress=progress).go()
     return distill_in_memory(distillation, tested, progress)
-
-
-def _names_of(
-    initialization: Initialization | None, objective: Objective, adjoint: Adjoint
-) -> dict[str, Any]:
-    """The settings that name these objects, as far as they have names."""
-    names: dict[str, Any] = {}
-    match initialization:
-        case FixedInit(seed, scheme, _, source):
-            kind = "fixed" if source is None else "fixed-pretrained"
-            names |= {"initialization": kind, "init_seed": seed, "scheme": scheme}
-        case PoolInit(pool):
-            names |= {"initialization": "random-pretrained", "pool": str(pool.path.absolute())}
-            names |= {"pool_networks": initialization.count, "pool_noise": initialization.noise}
-        case RandomInit(scheme):
-            names |= {"initialization": "random", "scheme": scheme}
-        case _:
-            pass
-    match adjoint:
-        case Truncated(window, random):
-            names |= {"adjoint": "truncated", "window": window, "random_window": random}
-        case StoredGraph():
-            names |= {"adjoint": "stored-graph"}
-        case _:
-            pass
-    match objective:
-        case Poisoning(attacked, target):
-            names |= {"objective": objective.name, "attacked": attacked, "target": target}
-        case _:
-            names["objective"] = objective.record
-    return names
 
 
 def _of_one_process(config: RunConfig) -> RunConfig:

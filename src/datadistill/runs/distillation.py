@@ -10,30 +10,36 @@ import torch
 from torch import Tensor, nn
 
 from ..artefact import Claim, DistilledData
-from ..artefact.make import make
+from ..artefact.make import make as make_artefact
 from ..core.adjoint import Adjoint
 from ..core.device import resolve_device, resolve_dtype
 from ..core.distilled import Steps
 from ..core.distiller import Distiller, DistillerState, Metrics
-from ..core.initialization import Initialization
+from ..core.engine import Engine, PlainEngine
 from ..core.network import Network
 from ..core.objective import Objective
+from ..core.parametrisation import Parametrisation
 from ..core.random import minibatch, stream
 from ..data import LabelledData
 from ..data.features import Features
-from ..engine.frozen_prefix import split, steps_through
-from ..errors import NonFiniteError
+from ..engine import FastEngine, Team, chosen, using
+from ..engine.frozen_prefix import FrozenFeatures, Split, split_frozen, steps_through
+from ..engine.team import check_division
+from ..errors import ConfigError, NonFiniteError
 from ..evaluation import Evaluation, curve, evaluate
-from ..pools import PoolInit, at_most, check_enough
+from ..pools import at_most, check_enough
 from .config import MACHINE, RunConfig
-from .initialization import Beginning
+from .initialization import InitialWeights
+from .seams import Given, make, make_rule
 from .start import start_images
 from .state import Measured, RunState
+from .store.fingerprint import fingerprint
 from .store.metrics import HeldOutScore, LearningRates, MetricsRow
 from .team.processes import Processes
 
 REJECTIONS_ALLOWED = 5
 VALIDATION_NETWORKS = 8
+NOTHING = Given()
 
 
 @dataclass(frozen=True)
@@ -43,18 +49,23 @@ class Distillation:
     Attributes:
         config: The settings, complete.
         distiller: Algorithm 1.
+        network: The whole network.
         module: The user's module.
         data: The training data that remain.
         held_out: The validation data, if there are.
+        split: The network in two, where its first layers are frozen. Then the distiller unrolls
+            only the rest, and a minibatch of real data is one of features.
         team: The processes among which networks are divided.
         notes: What the user should know of the initial weights.
     """
 
     config: RunConfig
     distiller: Distiller
+    network: Network
     module: nn.Module
     data: LabelledData
     held_out: LabelledData | None
+    split: Split | None = None
     team: Processes = field(default_factory=Processes)
     notes: tuple[str, ...] = ()
 
@@ -64,54 +75,87 @@ class Distillation:
         config: RunConfig,
         data: LabelledData,
         module: nn.Module,
-        initialization: Initialization | None = None,
-        objective: Objective | None = None,
-        adjoint: Adjoint | None = None,
+        given: Given = NOTHING,
         device: torch.device | None = None,
         team: Processes | None = None,
     ) -> "Distillation":
         """Puts a configuration, data and a module together; fills in what follows from them.
 
-        Initialization, objective, adjoint and device are those that the configuration names,
-        unless they are given. The number of threads is set, since the last bit of a sum
-        depends on it.
+        What is given takes precedence over what the configuration names. The number of threads is
+        set, since the last bit of a sum depends on it.
         """
         team = team or Processes()
         torch.set_num_threads(config.threads or team.threads())
         device = device or team.device(resolve_device(config.device))
         dtype = None if config.dtype is None else resolve_dtype(config.dtype)
-        beginning = Beginning.of(config, module, initialization)
+        for one in given.objects:
+            one.check_recordable()
+        beginning = InitialWeights.of(config, module, given.initialization)
         module = beginning.module
         network = Network(module, data.example(), device=device, dtype=dtype)
-        objective = objective or config.make_objective()
+        objective = given.objective or make(Objective, config)
         initialization = beginning.initialization(network, data)
         check_enough(initialization, config.test_networks or 1)
-        adjoint = adjoint or config.make_adjoint()
         objective.check(network.outputs, data.labels, complete=True)
         held_out = None
         if config.validation:
             data, held_out = data.hold_out(config.validation, config.seed)
         config = config.for_examples(len(data))
-        distiller = Distiller(
-            *(network, initialization, objective, config, adjoint, team, split(network)),
-            compiled=bool(config.compiled),
-        )
+        with using(config.engine):
+            engine_name = chosen()
+            split = split_frozen(network) if engine_name == "fast" else None
+            parametrisation = given.parametrisation or make(Parametrisation, config)
+            if split:
+                parametrisation = FrozenFeatures(parametrisation, split.prefix)
+            distiller = Distiller(
+                split.head if split else network,
+                initialization,
+                objective,
+                config,
+                given.adjoint or make(Adjoint, config),
+                given.rule or make_rule(config),
+                parametrisation,
+            )
+            engine = make_engine(distiller, config, team)
+        check_division(distiller.networks, team.size, fixed=initialization.fixed)
         config = replace(
             config,
             networks=distiller.networks,
             device=device.type,
+            engine=engine_name,
             processes=team.size,
             threads=torch.get_num_threads(),
-            compiled=distiller.compiled and distiller.compilable,
+            compiled=isinstance(engine, FastEngine) and engine.compiled,
             dtype=str(network.dtype).removeprefix("torch."),
+            **initialization.resolved_settings(),
         )
-        if isinstance(initialization, PoolInit):  # one that is extended later changes nothing
-            config = replace(config, pool_networks=initialization.count)
-        return cls(config, distiller, module, data, held_out, team, beginning.notes)
+        distiller = replace(distiller, own_engine=engine)
+        return cls(config, distiller, network, module, data, held_out, split, team, beginning.notes)
 
     def with_config(self, config: RunConfig) -> "Distillation":
         """The same with other settings of the schedule."""
         return replace(self, config=config, distiller=replace(self.distiller, config=config))
+
+    def computed_by(self, team: Team, *, compiled: bool | None = None) -> Distiller:
+        """The distiller as a member of another team, or with other updates; to measure it."""
+        config = self.config
+        if compiled is not None:
+            config = replace(config, compiled=compiled)
+        with using(config.engine):
+            return replace(self.distiller, own_engine=make_engine(self.distiller, config, team))
+
+    def images(self, state: DistillerState) -> Steps:
+        """The distilled data as they stand: images, also where features are unrolled."""
+        parametrisation = self.distiller.parametrisation
+        if isinstance(parametrisation, FrozenFeatures):
+            parametrisation = parametrisation.images
+        return parametrisation.steps(state.kept)
+
+    def fingerprint(self) -> dict[str, str]:
+        """Hashes of what the run works on."""
+        return fingerprint(
+            self.network, self.distiller.initialization, self.data, self.held_out
+        )
 
     def start(self) -> RunState:
         """The state before the first outer step."""
@@ -126,10 +170,11 @@ class Distillation:
         """Makes one outer step on its numbered minibatch, and measures if that is due."""
         begin = time.perf_counter()
         distiller, metrics = self.distiller.step(state.distiller, self.batch(state.outer_step))
-        _stop_if_hopeless(distiller, metrics)
+        if distiller.rejected_in_a_row >= REJECTIONS_ALLOWED:
+            raise _hopeless(distiller, metrics, self.distiller.distilled(distiller))
         last = self.measure(distiller) if self._due(distiller.outer_step) else None
         seconds = time.perf_counter() - begin
-        rates = distiller.distilled.learning_rates.double()
+        rates = self.distiller.distilled(distiller).learning_rates.double()
         row = MetricsRow(
             outer_step=distiller.outer_step,
             loss=metrics.loss if metrics.accepted else None,
@@ -149,20 +194,20 @@ class Distillation:
         """How good the distilled data of a state are on held-out training data, if there are."""
         if self.held_out is None:
             return None
-        reached = self._evaluated(self.distilled(state.distilled, state.outer_step), self.held_out)
+        steps = self.images(state)
+        reached = self._evaluated(self.distilled(steps, state.outer_step), self.held_out)
         if not math.isfinite(reached.mean):  # networks that diverged have no mean squared error
             return None
-        return Measured(state.outer_step, state.distilled, reached.claim())
+        return Measured(state.outer_step, steps, reached.claim())
 
     def _evaluated(self, distilled: DistilledData, held_out: LabelledData) -> Evaluation:
         """How good distilled data are, by features where there are such."""
-        split, features = self.distiller.split, self._held_out_features
+        split, features, network = self.split, self._held_out_features, self.network
         how: dict[str, Any] = {"networks": self.validation_networks, "team": self.team}
-        network = self.distiller.network
         if split is None or features is None or not features.fit:
             return evaluate(distilled, held_out, device=str(network.device), **how)
         return curve(
-            steps_through(split.body, distilled.steps.to(network.device, network.dtype)),
+            steps_through(split.prefix, distilled.steps.to(network.device, network.dtype)),
             split.head,
             partial(distilled.initial_weights, network),
             features.whole(),
@@ -182,7 +227,7 @@ class Distillation:
         measured = state.last
         if measured is None or measured.outer_step != state.outer_step:
             measured = self.measure(state.distiller)
-        made = self.distilled(state.distiller.distilled, state.outer_step)
+        made = self.distilled(self.images(state.distiller), state.outer_step)
         return made.with_claim(measured.reached) if measured else made
 
     def best(self, state: RunState) -> DistilledData | None:
@@ -196,9 +241,9 @@ class Distillation:
         """Distilled data with all that is needed to use them."""
         distiller = self.distiller
         settings: dict[str, Any] = self.config.mapping()
-        return make(
+        return make_artefact(
             replace(steps, learning_rates=steps.learning_rates * self.config.rates_factor),
-            network=distiller.network,
+            network=self.network,
             module=self.module,
             initialization=distiller.initialization,
             objective=distiller.objective,
@@ -216,7 +261,7 @@ class Distillation:
 
     def batch(self, t: int) -> tuple[Tensor, Tensor]:
         """The minibatch of real data of outer step t."""
-        config, network = self.config, self.distiller.network
+        config, network = self.config, self.network
         indices = minibatch(config.seed, t, config.batch_size, len(self.data))
         views = stream(config.seed, "augmentation", t)
         if self._features:
@@ -233,8 +278,8 @@ class Distillation:
         return self._features_of(self.held_out) if self.held_out else None
 
     def _features_of(self, data: LabelledData) -> Features | None:
-        split, network = self.distiller.split, self.distiller.network
-        return Features(data, split.body, network.device, network.dtype) if split else None
+        split, network = self.split, self.network
+        return Features(data, split.prefix, network.device, network.dtype) if split else None
 
     def _due(self, outer_step: int) -> bool:
         every = self.config.validate_every or self.config.iterations
@@ -251,12 +296,27 @@ def _held_out(claim: Claim) -> HeldOutScore:
     )
 
 
-def _stop_if_hopeless(state: DistillerState, metrics: Metrics) -> None:
-    if state.rejected_in_a_row >= REJECTIONS_ALLOWED:
-        rates = state.distilled.learning_rates
-        raise NonFiniteError(
-            f"The loss or its gradient was not finite in {REJECTIONS_ALLOWED} outer steps in a "
-            f"row, up to outer step {state.outer_step} (loss {metrics.loss:.3g}, learning rates "
-            f"up to {float(rates.max()):.3g}).",
-            "Lower learning_rate or outer_lr, or set clip_norm.",
-        )
+def make_engine(distiller: Distiller, config: RunConfig, team: Team) -> Engine:
+    """The engine in use, as the settings of the machine have it."""
+    if chosen() == "plain":
+        if team.size > 1:
+            raise ConfigError(
+                "The plain engine is one process.", "Leave processes out, or use the fast engine."
+            )
+        return PlainEngine(distiller.network, distiller.objective)
+    return FastEngine(
+        distiller.network,
+        distiller.objective,
+        micro_batch=config.micro_batch,
+        compiled=bool(config.compiled),
+        team=team,
+    )
+
+
+def _hopeless(state: DistillerState, metrics: Metrics, steps: Steps) -> NonFiniteError:
+    return NonFiniteError(
+        f"The loss or its gradient was not finite in {REJECTIONS_ALLOWED} outer steps in a "
+        f"row, up to outer step {state.outer_step} (loss {metrics.loss:.3g}, learning rates "
+        f"up to {float(steps.learning_rates.max()):.3g}).",
+        "Lower learning_rate or outer_lr, or set clip_norm.",
+    )

@@ -16,10 +16,11 @@ from ..models.freezing import train_only
 from ..models.weights import load_weights, place_weights
 from ..pools import Pool, PoolInit
 from .config import RunConfig
+from .seams import make
 
 
 @dataclass(frozen=True)
-class Beginning:
+class InitialWeights:
     """Where learners begin: the module, with weights that were loaded, and what is told of them.
 
     Attributes:
@@ -41,25 +42,21 @@ class Beginning:
     @classmethod
     def of(
         cls, config: RunConfig, module: nn.Module, given: Initialization | None = None
-    ) -> "Beginning":
+    ) -> "InitialWeights":
         """Reads what a configuration names, unless the initialization is given."""
         if given is not None:
             return cls(module, config, given)
         _check_flags(config)
-        match config.initialization:
-            case "random":
-                return cls(module, config, RandomInit(config.scheme))
-            case "fixed":
-                return cls(module, config, FixedInit(config.init_seed, config.scheme))
-            case "random-pretrained":
-                assert config.pool
-                pool = PoolInit(Pool(config.pool), config.pool_networks, config.pool_noise)
-                return cls(module, config, pool)
-            case "fixed-pretrained":
-                return cls._fixed_pretrained(config, copy.deepcopy(module))
+        if config.initialization == "fixed-pretrained":
+            return cls._fixed_pretrained(config, copy.deepcopy(module))
+        if config.initialization == PoolInit.name:
+            assert config.pool
+            pool = PoolInit(Pool(config.pool), config.pool_networks, config.pool_noise)
+            return cls(module, config, pool)
+        return cls(module, config, make(Initialization, config))
 
     @classmethod
-    def _fixed_pretrained(cls, config: RunConfig, module: nn.Module) -> "Beginning":
+    def _fixed_pretrained(cls, config: RunConfig, module: nn.Module) -> "InitialWeights":
         how = {"reset_head": config.reset_head, "partial": config.partial}
         if weights := weights_file(config):
             report = load_weights(module, weights, **how)
@@ -93,10 +90,10 @@ class Beginning:
                 found = drawn.sample(network, [torch.Generator()])
                 weights = weights | {name: found[name][0] for name in self.fresh if name in found}
             return FixedInit(config.init_seed, config.scheme, weights, self.source)
-        if isinstance(self.given, PoolInit):
+        pool = getattr(self.given, "pool", None)
+        if pool is not None:
             architecture = describe(network, self.module)
-            constants = weights_hash(network.constants)
-            self.given.pool.check_fits(architecture, data.input_shape, constants)
+            pool.check_fits(architecture, data.input_shape, weights_hash(network.constants))
         return self.given
 
 

@@ -90,8 +90,7 @@ def load_finished(folder: RunFolder, distillation: Distillation) -> DistilledDat
         DataDistillError: If the file cannot be read.
     """
     distilled = load(folder.distilled)
-    initialization = distillation.distiller.initialization
-    pool = initialization.pool if isinstance(initialization, PoolInit) else None
+    pool = getattr(distillation.distiller.initialization, "pool", None)
     return replace(distilled, module=distillation.module, pool=pool)
 
 

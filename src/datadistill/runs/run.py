@@ -93,7 +93,7 @@ class Run:
         distillation, config = self.distillation, self.distillation.config
         for note in distillation.notes:
             self.tell(note)
-        prints = fingerprint(distillation.distiller, distillation.data, distillation.held_out)
+        prints = distillation.fingerprint()
         state = self._restore(saved, prints) if saved else self._start(prints)
         if (finished := self._finished(state)) is not None:
             return finished

@@ -6,6 +6,7 @@ its fields from other settings: ``Poisoning.settings`` says which.
 """
 
 import dataclasses
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..core.adjoint import Adjoint
@@ -24,6 +25,31 @@ SEAMS: dict[str, type[Seam]] = {
 """The settings that name an implementation."""
 
 S = TypeVar("S", bound=Seam)
+
+
+@dataclass(frozen=True)
+class Given:
+    """Objects that were given in Python, in place of those that settings name.
+
+    Attributes:
+        initialization: Where initial weights come from.
+        objective: What the trained networks are judged by.
+        adjoint: How the gradient travels back through the updates.
+        rule: How learners change their weights.
+        parametrisation: How what is learned becomes distilled data.
+    """
+
+    initialization: Initialization | None = None
+    objective: Objective | None = None
+    adjoint: Adjoint | None = None
+    rule: UpdateRule | None = None
+    parametrisation: Parametrisation | None = None
+
+    @property
+    def objects(self) -> list[Seam]:
+        """Those that were given."""
+        each = (getattr(self, field.name) for field in dataclasses.fields(self))
+        return [one for one in each if one is not None]
 
 
 def make(seam: type[S], settings: Any) -> S:

@@ -14,7 +14,7 @@ def start_images(config: RunConfig, data: LabelledData, distiller: Distiller) ->
     """The images (steps, images, …) that a configuration starts from; nothing stands for noise."""
     if config.start == "noise":
         return None
-    if not isinstance(distiller.objective, Classification):
+    if not distiller.objective.has_classes:
         raise ConfigError(
             f"The {distiller.objective.name} objective has no classes to start from by "
             f"{config.start}.",

@@ -54,7 +54,7 @@ def measure_cost(distillation: Distillation, test: LabelledData | None) -> Cost:
     """Makes a few outer steps and a small test, of which nothing is kept."""
     # As one of several processes it does its own share, without the others.
     processes = distillation.team.size
-    distiller = replace(distillation.distiller, team=Team(0, processes))
+    distiller = distillation.computed_by(Team(0, processes))
     state = distillation.like()
     times: list[float] = []
     # The first outer step prepares much that later ones find ready: it does not count.
@@ -82,7 +82,7 @@ def measure_cost(distillation: Distillation, test: LabelledData | None) -> Cost:
 def _time_of_networks(distillation: Distillation) -> tuple[float, float]:
     """Seconds to train one network on the distilled data, and to test it on one example."""
     distiller, data = distillation.distiller, distillation.data
-    distilled = distillation.distilled(distillation.like().distilled, 0)
+    distilled = distillation.distilled(distillation.images(distillation.like()), 0)
     networks = distillation.validation_networks
 
     def seconds(examples: int) -> float:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ...core.distiller import Distiller, DistillerState
 from ...durations import time_text
-from ...engine.team import Team
+from ...engine import FastEngine, Team
 from ..config import RunConfig
 from ..distillation import Distillation
 from ..experiment import Experiment
@@ -112,7 +112,9 @@ def divided(experiment: Experiment) -> tuple[Experiment, list[Division]]:
 def may_be_compiled(distillation: Distillation, chosen: Division) -> bool:
     """Whether a run is so long that it is worth trying to compile its updates."""
     whole = distillation.config.iterations * chosen.seconds
-    return distillation.distiller.compilable and whole >= COMPILED_RUN_SECONDS
+    engine = distillation.distiller.engine
+    compilable = isinstance(engine, FastEngine) and engine.compilable
+    return compilable and whole >= COMPILED_RUN_SECONDS
 
 
 def _seconds(
@@ -120,8 +122,7 @@ def _seconds(
 ) -> float:
     """The time of an outer step by process 0, without the others; ∞ if compiling gains nothing."""
     torch.set_num_threads(threads)
-    team = Team(0, processes)
-    distiller = replace(distillation.distiller, team=team, compiled=compiled)
+    distiller = distillation.computed_by(Team(0, processes), compiled=compiled)
     state, times = distillation.like(), list[float]()
     for trial in range(3):  # the first prepares much that later ones find ready
         batch = distillation.batch(trial)
@@ -130,19 +131,21 @@ def _seconds(
         times.append(time.perf_counter() - begin)
         if times[-1] > LONG_SECONDS and (trial or not compiled):
             break
-    if compiled and not compiled_rightly(distiller, state, distillation.batch(0)):
+    plain = distillation.computed_by(Team(0, processes), compiled=False)
+    if compiled and not compiled_rightly(distiller, plain, state, distillation.batch(0)):
         return math.inf
     return min(times[1:] or times)
 
 
 def compiled_rightly(
-    compiled: Distiller, state: DistillerState, batch: tuple[Tensor, Tensor]
+    compiled: Distiller, plain: Distiller, state: DistillerState, batch: tuple[Tensor, Tensor]
 ) -> bool:
     """Whether updates could be compiled, and give the gradient that they give without."""
-    if compiled.functions.failed:
+    engine = compiled.engine
+    if not isinstance(engine, FastEngine) or engine.functions.failed:
         return False
     found, expected = (
         torch.cat([one.flatten() for one in distiller.gradient(state, batch)[1].values()])
-        for distiller in (compiled, replace(compiled, compiled=False))
+        for distiller in (compiled, plain)
     )
     return float((found - expected).norm()) <= ROUNDING * float(expected.norm())

@@ -171,12 +171,12 @@ def newest(folder: Path) -> tuple[Checkpoint, list[str]]:
     )
 
 
-def check_like(state: RunState, fresh: DistillerState) -> None:
+def check_like(state: RunState, fresh: DistillerState, distilled: Steps) -> None:
     """Refuses a state whose tensors do not match the configuration."""
     fits = _shapes(_tensors(RunState(state.distiller))) == _shapes(_tensors(RunState(fresh)))
     best = state.best
     if best is not None:
-        fits &= _shapes(_fields(best.steps)) == _shapes(_fields(fresh.distilled))
+        fits &= _shapes(_fields(best.steps)) == _shapes(_fields(distilled))
     if not fits:
         raise RunError(
             "The shapes of the checkpoint's tensors do not match its configuration.",

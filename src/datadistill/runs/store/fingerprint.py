@@ -4,30 +4,30 @@ import platform
 
 import torch
 
-from ...core.distiller import Distiller
-from ...core.initialization import networks_for
+from ...core.initialization import Initialization, networks_for
+from ...core.network import Network
 from ...data import LabelledData
 from ...data.fingerprint import data_hash
 from ...errors import RunError
 from ...models.description import weights_hash
-from ...pools import PoolInit
 from ...version import __version__
 
 
 def fingerprint(
-    distiller: Distiller, data: LabelledData, held_out: LabelledData | None
+    network: Network,
+    initialization: Initialization,
+    data: LabelledData,
+    held_out: LabelledData | None,
 ) -> dict[str, str]:
     """Names and hashes of data, network, initial weights and versions."""
-    network = distiller.network
     # One network drawn by the initialization stands for all of them.
-    theta0 = distiller.initialization.sample(network, networks_for(0, "trained network", [0]))
-    pool = distiller.initialization
+    theta0 = initialization.sample(network, networks_for(0, "trained network", [0]))
     return {
         "training data": data_hash(data),
         "validation data": data_hash(held_out) if held_out else "",
         "network": weights_hash(network.constants),
         "initial weights": weights_hash(theta0),
-        "pool": pool.pool.digest(pool.count) if isinstance(pool, PoolInit) else "",
+        "pool": initialization.digest,
         "datadistill": __version__,
         "torch": torch.__version__,
         "processor": platform.machine(),
