@@ -8,7 +8,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import datadistill as dd
 from datadistill.baselines import k_means, nearest_neighbours, neighbour_accuracy, random_real
-from datadistill.baselines.nearest_neighbours import CHOICES, Norm
+from datadistill.baselines.knn import CHOICES, Norm
 from datadistill.core.distilled import Steps
 from datadistill.core.network import Network
 
