@@ -23,7 +23,9 @@ ROWS = (
 )
 
 
-def printed(rows: tuple[TableRow, ...] = ROWS, select: Select = "train", terminal: bool = False) -> str:
+def printed(
+    rows: tuple[TableRow, ...] = ROWS, select: Select = "train", terminal: bool = False
+) -> str:
     table = BaselineTable(rows, "mnist", 10_000, "lenet", "random", None, 100, 10, select)
     file = io.StringIO()
     console = Console(file=file, force_terminal=terminal, color_system=None, width=80)

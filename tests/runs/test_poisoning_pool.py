@@ -16,9 +16,7 @@ from datadistill.models.description import weights_hash
 from datadistill.progress import Progress, ProgressCallback, silent
 from datadistill.tables import Counts, poisoning_table
 
-COUNTS = Counts(
-    sets=2, drawn=3, kept=2, choosing_networks=2, picking_networks=2, examples=64
-)
+COUNTS = Counts(sets=2, drawn=3, kept=2, choosing_networks=2, picking_networks=2, examples=64)
 
 
 @pytest.fixture(scope="module")

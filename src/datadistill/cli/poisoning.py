@@ -150,8 +150,8 @@ def print_defences(found: Sequence[Defended]) -> None:
         table.add_row(str(one.defence), *cells, *shares)
     print_table(table)
     out.print(
-        "stopped: share of the attack's updates that are refused or shortened; honest: the same for "
-        "honest batches",
+        "stopped: share of the attack's updates that are refused or shortened; "
+        "honest: the same share of honest batches",
         markup=False,
     )
 

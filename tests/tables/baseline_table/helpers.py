@@ -1,6 +1,7 @@
 """Small tables, and what is in them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def table_of(
     distilled: dd.DistilledData, data: Digits, results: Path | None = None, **options: Any
 ) -> BaselineTable:
     others = {name: options.pop(name) for name in ("progress", "baselines") if name in options}
-    settings = TableSettings(**{"networks": NETWORKS, "counts": FEW, **options})
+    settings = replace(TableSettings(networks=NETWORKS, counts=FEW), **options)
     return baseline_table(distilled, *data, settings=settings, results=results, **others)
 
 

@@ -1,4 +1,4 @@
-"""``results.json``: the figures of a run or an artefact, in sections that do not touch each other."""
+"""``results.json``: the figures of a run or an artefact, in independent sections."""
 
 import json
 from collections.abc import Mapping
