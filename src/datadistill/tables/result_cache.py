@@ -1,4 +1,4 @@
-"""Finished parts of long evaluations, kept in ``results.json`` as soon as they are there."""
+"""Finished parts of long evaluations, saved in ``results.json`` one by one."""
 
 import hashlib
 import json
@@ -9,10 +9,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from ..errors import RunError
-from ..files import write_atomically
+from ..runs.store.results import read_results, write_results
 
-LIMIT = 2**26  # bytes
 SECTION = "baselines"
 PARTS = "parts"
 
@@ -21,7 +19,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Parts:
+class ResultCache:
     """What is known already, by everything that determines it.
 
     Attributes:
@@ -35,7 +33,7 @@ class Parts:
     known: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @classmethod
-    def read(cls, path: Path | None, context: Mapping[str, object]) -> "Parts":
+    def read(cls, path: Path | None, context: Mapping[str, object]) -> "ResultCache":
         """Reads the parts of earlier calls; what is not sound is computed again."""
         section = read_results(path).get(SECTION) if path else None
         known = section.get(PARTS) if isinstance(section, dict) else None
@@ -74,36 +72,10 @@ class Parts:
         """Puts something into our section of the file; all other content stays."""
         if self.path is None:
             return
-        content = read_results(self.path)
-        own = content.get(SECTION)
-        content[SECTION] = {**(own if isinstance(own, dict) else {}), **section}
-        write_atomically(self.path, (json.dumps(content) + "\n").encode())
-
-
-def read_results(path: Path) -> dict[str, Any]:
-    """Reads a ``results.json``; empty if there is none, an error if it is damaged."""
-    try:
-        if path.stat().st_size > LIMIT:
-            raise _damaged(path, f"it is larger than {LIMIT} bytes")
-        content = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise _damaged(path, error.strerror or str(error)) from error
-    except (ValueError, RecursionError) as error:
-        raise _damaged(path, "it is not JSON") from error
-    if not isinstance(content, dict):
-        raise _damaged(path, "it holds no JSON object")
-    return content
+        own = read_results(self.path).get(SECTION)
+        write_results(self.path, {SECTION: {**(own if isinstance(own, dict) else {}), **section}})
 
 
 def _digest(value: object) -> str:
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _damaged(path: Path, how: str) -> RunError:
-    return RunError(
-        f"{path} cannot be read: {how}.",
-        "Remove it; the figures that it held will be computed again.",
-    )

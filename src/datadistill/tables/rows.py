@@ -2,15 +2,18 @@
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 
 from ..baselines.paper import Figure
-from .counts import Select
+
+Select = Literal["train", "test"]
+"""What chooses learning rates and epochs: held-out training data, or as in the paper the test."""
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One way to train or classify, and what it reaches.
 
     Attributes:
@@ -65,7 +68,7 @@ class BaselineTable:
         select: What the learning rates, epochs, norms and K were chosen on.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     data: str
     test_examples: int
     network: str
@@ -75,7 +78,7 @@ class BaselineTable:
     steps: int
     select: Select
 
-    def __getitem__(self, name: str) -> Row:
+    def __getitem__(self, name: str) -> TableRow:
         return next(row for row in self.rows if row.name == name)
 
     def summary(self) -> dict[str, object]:
