@@ -16,9 +16,9 @@ from datadistill.core.adjoint import (
     segments_of,
 )
 from datadistill.core.distilled import Position, Step, Steps
-from datadistill.engine.fast import Engine, Room
 from datadistill.core.random import stream
 from datadistill.core.update import Gradient, Learner, Update, update_of
+from datadistill.engine.fast import Engine, Room
 from datadistill.errors import ConfigError
 from tests.helpers import (
     NETWORKS,

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from datadistill.core.adjoint import BackGradient
-from datadistill.engine.compiled import CompiledUpdate, Functions
 from datadistill.core.distilled import Steps
 from datadistill.core.random import stream
 from datadistill.core.update import update_of
+from datadistill.engine.compiled import CompiledUpdate, Functions
 from tests.helpers import Problem, leaves, problem, relative_error
 
 pytestmark = pytest.mark.filterwarnings(

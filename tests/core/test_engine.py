@@ -8,14 +8,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from datadistill import models
-from datadistill.engine import fast as engine_module
 from datadistill.core.distiller import Distiller
-from datadistill.engine.fast import GRAPH_BYTES, WIDE_GRAPH_BYTES, Engine
-from datadistill.engine.groups import Groups
 from datadistill.core.initialization import RandomInit, networks_for
 from datadistill.core.network import Network
 from datadistill.core.objective import Classification
 from datadistill.core.settings import DistillerConfig
+from datadistill.engine import fast as engine_module
+from datadistill.engine.fast import GRAPH_BYTES, WIDE_GRAPH_BYTES, Engine
+from datadistill.engine.groups import Groups
 
 MODULES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "lenet": (models.LeNet, (1, 28, 28)),

@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 import torch
+from datadistill.core.poisoning import Poisoning
 from torch import nn
 
 from datadistill.core.adjoint import Adjoint, BackGradient, Truncated
 from datadistill.core.distilled import Steps
 from datadistill.core.distiller import Distiller
 from datadistill.core.initialization import FixedInit
-from datadistill.engine.micro_batches import InParts, losses_in_parts
 from datadistill.core.network import Network, Weights
 from datadistill.core.objective import Classification, Objective, Regression
-from datadistill.core.poisoning import Poisoning
 from datadistill.core.random import stream
 from datadistill.core.settings import DistillerConfig
 from datadistill.core.update import update_of
+from datadistill.engine.micro_batches import InParts, losses_in_parts
 from datadistill.errors import ConfigError, ModelError
 from datadistill.models import SqueezeNet
 from datadistill.runs import RunConfig

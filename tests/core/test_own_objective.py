@@ -3,6 +3,8 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from datadistill.core.objectives import objective_named
+from datadistill.core.own_objective import OwnObjective
 from torch import Tensor
 
 from datadistill import models
@@ -10,8 +12,6 @@ from datadistill.core.distiller import Distiller
 from datadistill.core.initialization import RandomInit, networks_for
 from datadistill.core.network import Network
 from datadistill.core.objective import Classification
-from datadistill.core.objectives import objective_named
-from datadistill.core.own_objective import OwnObjective
 from datadistill.core.settings import DistillerConfig
 from datadistill.errors import ConfigError, DataError
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 import torch.nn.functional as F
-
 from datadistill.core.objectives import objective_named
 from datadistill.core.poisoning import Poisoning
+
 from datadistill.errors import ConfigError, DataError
 
 FOUR = torch.Size([4])

@@ -5,9 +5,9 @@ import dataclasses
 import torch
 from torch import nn
 
-from datadistill.engine.frozen_prefix import Body
 from datadistill.data import IMAGENET, LabelledData, PadCropFlip
 from datadistill.data.features import CHUNK, Features
+from datadistill.engine.frozen_prefix import Body
 from datadistill.progress import Progress
 
 _RANDOM = torch.Generator().manual_seed(0)

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import datadistill as dd
-from datadistill.engine import groups as groups_module
 from datadistill.core.update import GradientDescent
+from datadistill.engine import groups as groups_module
 from datadistill.errors import ConfigError
 from datadistill.evaluation import Evaluation, curve
 from tests.evaluation.helpers import CLASSES, NETWORKS, Problem, alone, problem

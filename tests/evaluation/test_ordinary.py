@@ -7,9 +7,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import datadistill as dd
-from datadistill.engine import groups as groups_module
 from datadistill.core.initialization import networks_for
 from datadistill.core.random import stream
+from datadistill.engine import groups as groups_module
 from datadistill.errors import ConfigError
 from datadistill.evaluation import OrdinaryTraining, evaluate_ordinary
 from tests.evaluation.helpers import Awkward

@@ -8,9 +8,9 @@ from torch import nn
 
 import datadistill as dd
 from datadistill.cli.main import main
-from datadistill.engine.compiled import Functions
 from datadistill.core.distilled import Step
 from datadistill.core.network import Weights
+from datadistill.engine.compiled import Functions
 from datadistill.runs import RunConfig
 from datadistill.runs.distillation import Distillation
 from datadistill.runs.experiment import load

@@ -17,7 +17,7 @@ from ..core import random
 from ..core.distilled import Steps
 from ..data import LabelledData
 from ..errors import ConfigError, did_you_mean
-from ..models.own import _import as import_reference  # pyright: ignore[reportPrivateUsage]
+from ..importing import Wanted
 from .layout import Layout
 
 
@@ -146,7 +146,7 @@ def _class_named(name: str) -> type[Baseline]:
 
 
 def _class_at(reference: str) -> type[Baseline]:
-    found = import_reference(reference, "baseline", "Class", _baselines_in)
+    found = Wanted("baseline", "Class", _baselines_in, ConfigError).import_from(reference)
     if not (isinstance(found, type) and issubclass(found, Baseline)):
         raise ConfigError(
             f"{reference!r} is not a baseline.",

@@ -14,14 +14,14 @@ from ..durations import parse_time, time_text
 from ..errors import ConfigError, FileError
 from ..runs import RunConfig
 from ..runs.config import NAMES, PAPER, config_from
-from ..runs.initialization import weights_file
-from ..runs.planning.cost import Cost, measure_cost
-from ..runs.recipes import Preset, read_recipe
-from ..runs.settings import GROUPS
 from ..runs.experiment import CODE_SETTINGS, Experiment, check_no_code, load
 from ..runs.follow import follow_torchrun, worker
+from ..runs.initialization import weights_file
+from ..runs.planning.cost import Cost, measure_cost
 from ..runs.planning.division import divided, is_divided
+from ..runs.recipes import Preset, read_recipe
 from ..runs.run import Run
+from ..runs.settings import GROUPS
 from ..runs.store.folder import RunFolder, free_folder
 from ..runs.team.processes import Processes, is_worker, together
 from .console import Common, Switch

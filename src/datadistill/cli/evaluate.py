@@ -113,7 +113,7 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
         if self.defence and not poisonous:
             raise ConfigError(
                 f"There is nothing to defend against: these data are for "
-                f"{distilled.objective.record}.",
+                f"{distilled.objective.text}.",
                 "Leave --defence out, or name data that were distilled for poisoning.",
             )
         # Baselines see what distillation saw.

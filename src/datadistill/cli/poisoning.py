@@ -109,7 +109,7 @@ def print_attack(attack: Attack) -> None:
     """Prints each figure before and after the steps."""
     networks = len(attack.after.success.values)
     out.print(
-        f"{attack.objective.record}: {attack.data} {attack.split}, {attack.examples:,} examples, "
+        f"{attack.objective.text}: {attack.data} {attack.split}, {attack.examples:,} examples, "
         f"{networks} network(s)",
         markup=False,
     )

@@ -6,7 +6,6 @@ holds a fast one with the same interface, which gives the same numbers up to rou
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import torch
@@ -188,7 +187,7 @@ class Recorded:
         with torch.enable_grad():
             self._g = function(self._weights, self._step)
 
-    @cached_property
+    @property
     def values(self) -> Weights:
         """g, without its graph."""
         return {name: one.detach() for name, one in self._g.items()}

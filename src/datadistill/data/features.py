@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ..engine.frozen_prefix import Body
+from ..engine.frozen_prefix import FrozenPrefix
 from ..progress import Progress, ProgressCallback, silent
 from .labelled import LabelledData
 
@@ -21,7 +21,7 @@ class Features:
 
     Args:
         data: The real data.
-        body: The frozen layers.
+        prefix: The frozen layers.
         device: The device to compute on.
         dtype: The floating-point type to compute in.
         cache_bytes: Most bytes to cache them in.
@@ -30,13 +30,13 @@ class Features:
     def __init__(
         self,
         data: LabelledData,
-        body: Body,
+        prefix: FrozenPrefix,
         device: torch.device,
         dtype: torch.dtype,
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
-        self._data, self._body, self._device, self._dtype = data, body, device, dtype
-        self.fit = len(data) * body.shape.numel() * dtype.itemsize <= cache_bytes
+        self._data, self._prefix, self._device, self._dtype = data, prefix, device, dtype
+        self.fit = len(data) * prefix.shape.numel() * dtype.itemsize <= cache_bytes
         self._kept: Tensor | None = None
         self._there = torch.zeros(-(-len(data) // CHUNK), dtype=torch.bool)
 
@@ -49,7 +49,7 @@ class Features:
         """
         if not self.fit or (self._data.augmentation and views):
             inputs, labels = self._data.batch(indices, self._device, self._dtype, views)
-            return self._body(inputs), labels
+            return self._prefix(inputs), labels
         chunks = (indices // CHUNK).unique()
         for chunk in chunks[~self._there[chunks]].tolist():
             self._compute(chunk)
@@ -67,9 +67,9 @@ class Features:
 
     def _compute(self, chunk: int) -> None:
         if self._kept is None:
-            shape = (len(self._data), *self._body.shape)
+            shape = (len(self._data), *self._prefix.shape)
             self._kept = torch.empty(shape, device=self._device, dtype=self._dtype)
         numbers = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
         inputs, _ = self._data.batch(numbers, self._device, self._dtype)
-        self._kept[numbers] = self._body(inputs)
+        self._kept[numbers] = self._prefix(inputs)
         self._there[chunk] = True

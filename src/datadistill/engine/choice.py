@@ -4,7 +4,7 @@ import contextlib
 import os
 from collections.abc import Generator
 from contextvars import ContextVar
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from ..errors import ConfigError
 
@@ -16,7 +16,7 @@ _chosen: ContextVar[EngineName | None] = ContextVar("engine", default=None)
 
 def chosen() -> EngineName:
     """The engine in use: that of :func:`using`, else ``$DATADISTILL_ENGINE``, else the fast one."""
-    name = _chosen.get() or os.environ.get(VARIABLE) or "fast"
+    name: Any = _chosen.get() or os.environ.get(VARIABLE) or "fast"
     if name not in get_args(EngineName):
         raise ConfigError(
             f"There is no engine {name!r}.", f"Set {VARIABLE} to fast or plain, or unset it."

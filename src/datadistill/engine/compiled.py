@@ -111,9 +111,13 @@ class CompiledGradient:
         self._functions, self._function = functions, function
         self._weights, self._step = weights, step
 
-    @cached_property
+    @property
     def values(self) -> Weights:
         """g, without its graph."""
+        return self._values
+
+    @cached_property
+    def _values(self) -> Weights:
         found = self._functions.gradient(self._weights, self._step)
         return self._recorded().values if found is None else found
 

@@ -39,9 +39,13 @@ class InParts:
         # After the axis of networks, if each has a step of its own.
         self._axis = step.learning_rate.ndim
 
-    @cached_property
+    @property
     def values(self) -> Weights:
         """g, which has no graph."""
+        return self._values
+
+    @cached_property
+    def _values(self) -> Weights:
         tensors = (*self._weights.values(), self._step.inputs, self._step.labels)
         if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
             raise ConfigError(

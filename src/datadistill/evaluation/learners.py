@@ -73,7 +73,7 @@ class Learners:
             note = "" if distilled.has_own_pool else _pool_note(distilled)
         else:
             network = _other(architecture, distilled, device)
-            drawn = RandomInit(distilled.header.initialization.scheme)
+            drawn = RandomInit(distilled.header.initialization.scheme or "xavier-normal")
             note = _note(models.built_in_name(architecture) or network.name, distilled)
         distilled.objective.check(network.outputs, data.labels, complete=False)
         return cls(distilled, data, network, networks, drawn, note)

@@ -17,6 +17,7 @@ from ..core.network import Network, Weights
 from ..core.objective import Poisoning
 from ..core.update import GradientDescent, UpdateRule, train
 from ..data import LabelledData
+from ..engine import engine_for
 from ..engine.groups import Groups
 from ..engine.side_by_side import DEFAULT_BYTES, SideBySide
 from ..engine.testing import TEST_BATCH

@@ -116,9 +116,9 @@ class PoolTrainer:
 
     def _steps(self, part: Part, numbers: range) -> Iterator[Step]:
         """All minibatches with the learning rates of their updates."""
-        for t, (epoch, *batch) in enumerate(self._minibatches(part, numbers)):
+        for t, (epoch, inputs, labels) in enumerate(self._minibatches(part, numbers)):
             rate = torch.tensor(self.settings.rate(epoch, t / self.updates), dtype=torch.float64)
-            yield Step(*batch, rate.expand(len(numbers)))
+            yield Step(inputs, labels, rate.expand(len(numbers)))
 
     def _minibatches(self, part: Part, numbers: range) -> Iterator[tuple[int, Tensor, Tensor]]:
         """Each epoch's minibatches: inputs (J, N, …) and labels, each network's in its order."""

@@ -20,8 +20,8 @@ from ..errors import ConfigError
 from ..progress import ProgressCallback, silent
 from .config import RunConfig, config_from
 from .distillation import Distillation
-from .seams import Given, settings_of
 from .run import Run, distill_in_memory
+from .seams import Given, settings_of
 from .store.folder import RunFolder
 
 

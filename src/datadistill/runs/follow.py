@@ -14,7 +14,7 @@ from .interrupt import check_no_stop
 from .outcome import Outcome
 from .state import RunState
 from .store.checkpoint import from_bytes
-from .store.fingerprint import check_fingerprint, fingerprint
+from .store.fingerprint import check_fingerprint
 from .team.processes import Processes, Votes, together
 from .team.worker import run_worker
 

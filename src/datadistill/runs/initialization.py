@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from ..core.initialization import FixedInit, Initialization, RandomInit
+from ..core.initialization import FixedInit, Initialization
 from ..core.network import Network
 from ..data import LabelledData, data_folder
 from ..errors import ConfigError

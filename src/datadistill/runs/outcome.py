@@ -6,7 +6,6 @@ from typing import Any
 from ..artefact import DistilledData, load
 from ..data import LabelledData
 from ..evaluation import evaluate
-from ..pools import PoolInit
 from ..progress import ProgressCallback
 from .distillation import Distillation
 from .state import RunState

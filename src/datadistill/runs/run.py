@@ -14,7 +14,6 @@ from .interrupt import check_no_stop, left_alone, resume_hint, stopped
 from .outcome import Outcome, is_finished, load_finished, with_test_claim
 from .state import RunState
 from .store.checkpoint import Checkpoint, prune, to_bytes, write_checkpoint
-from .store.fingerprint import fingerprint
 from .store.folder import RunFolder
 from .store.metrics import MetricsLog, MetricsRow, logging_to
 from .store.restore import Saved, check_same_run, opened, resuming_from
@@ -119,7 +118,9 @@ class Run:
         config, folder = self.distillation.config, self.folder
         for reason in saved.skipped:
             self.tell(f"Skipped a checkpoint: {reason}")
-        notes = check_same_run(saved, folder, config, prints, self.distillation.like())
+        like = self.distillation.like()
+        images = self.distillation.images(like)
+        notes = check_same_run(saved, folder, config, prints, like, images)
         self.tell(resuming_from(saved, folder, config.iterations))
         for note in notes:
             self.tell(note)

@@ -114,11 +114,11 @@ def settings_of(*objects: Seam) -> dict[str, Any]:
     return {name: value for one in objects for name, value in one.as_settings().items()}
 
 
-def _own(seam: type[S], reference: str) -> Any:
+def _own(seam: type[Seam], reference: str) -> Any:
     """A user's own implementation: its class, or an object of it."""
     if reference in seam.known():
         return seam.implementation(reference)
-    found = Wanted(seam.seam, "Class", _members, ConfigError).import_from(reference)
+    found: Any = Wanted(seam.seam, "Class", _members, ConfigError).import_from(reference)
     if isinstance(found, type) and issubclass(found, seam):
         return found.register(reference)
     if isinstance(found, seam):

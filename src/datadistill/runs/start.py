@@ -4,7 +4,6 @@ from torch import Tensor
 
 from ..baselines import AverageReal, Baseline, KMeans, Layout
 from ..core.distiller import Distiller
-from ..core.objective import Classification
 from ..data import LabelledData
 from ..errors import ConfigError
 from .config import RunConfig

@@ -38,8 +38,9 @@ def check_source(distilled: DistilledData, pool: Pool, source: LabelledData) -> 
     if record.kind == "fixed-pretrained":
         network = distilled.network()
         (own,) = _one_by_one(distilled.initial_weights(network, networks_for(0, "source", [0])))
-        there = record.seed < pool.count("train")
-        named = pool.network("train", record.seed) if there else {}
+        number = record.seed or 0
+        there = number < pool.count("train")
+        named = pool.network("train", number) if there else {}
         if not all(name in named and torch.equal(w.cpu(), named[name]) for name, w in own.items()):
             raise PoolError(
                 f"The network of these distilled data is not number {record.seed} of {pool.path}.",

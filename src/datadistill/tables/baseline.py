@@ -22,7 +22,7 @@ from .adaptation import FewShot
 from .context import FrozenFeatures, TableContext, TableData, TableNetworks, TableSettings
 from .image_sets import baselines_of_table
 from .references import all_real, fine_tuning, neighbours
-from .result_cache import ResultCache
+from .result_cache import ResultCache, rule_key
 from .rows import BaselineTable, TableRow
 from .trained_images import TrainedImages, distilled_figures
 
@@ -145,7 +145,7 @@ def _context(
     theta0 = distilled.initial_weights(network, networks_for(seed, "held-out network", [0]))
     return {
         "schedule": [distilled.header.schedule.steps, distilled.header.schedule.images],
-        "momentum": distilled.rule.momentum,
+        **rule_key(distilled.rule),
         "architecture": distilled.header.architecture.model_dump(mode="json"),
         "network": weights_hash({**network.constants, **theta0}),
         "device": network.device.type,
@@ -160,10 +160,10 @@ def _networks(distilled: DistilledData, networks: int | None) -> int:
     fixed = distilled.initialization.fixed
     if networks is None:
         networks = at_most(distilled.initialization, 1 if fixed else HELD_OUT_NETWORKS)
-    if distilled.header.objective != Classification.name:
+    if distilled.header.objective != Classification().record():
         raise ConfigError(
             f"The baselines are for classification; these distilled data are for "
-            f"{distilled.header.objective}.",
+            f"{distilled.objective.text}.",
             "Evaluate them without baselines.",
         )
     check_networks(networks, fixed=fixed)

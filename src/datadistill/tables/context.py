@@ -10,9 +10,9 @@ from ..artefact import DistilledData
 from ..baselines import Baseline, Layout
 from ..core.distilled import Steps
 from ..core.network import Network
-from ..core.split import Body, split, steps_through
 from ..data import LabelledData
 from ..data.features import Features
+from ..engine.frozen_prefix import FrozenPrefix, split_frozen, steps_through
 from ..evaluation import DEFAULT_BYTES, curve
 from ..evaluation.held_out import Sample
 from ..evaluation.result import Evaluation
@@ -65,28 +65,28 @@ class FrozenFeatures:
         network: The layers that learn.
         train: Real training data.
         test: Real test data.
-        body: The frozen layers, if there are any.
+        prefix: The frozen layers, if there are any.
     """
 
     distilled: DistilledData
     network: Network
     train: LabelledData
     test: LabelledData
-    body: Body | None = None
+    prefix: FrozenPrefix | None = None
 
     def extract(self, progress: ProgressCallback) -> "FrozenFeatures":
         """Passes all data through the frozen layers, if there are any and the features fit."""
-        network, found = self.network, split(self.network)
+        network, found = self.network, split_frozen(self.network)
         if found is None or self.train.augmentation:
             return self
         place = network.device, network.dtype
-        featured = [Features(data, found.body, *place) for data in (self.train, self.test)]
+        featured = [Features(data, found.prefix, *place) for data in (self.train, self.test)]
         if not all(features.fit for features in featured):
             return self
         train, test = (features.whole(progress) for features in featured)
-        steps = steps_through(found.body, self.distilled.steps.to(*place))
+        steps = steps_through(found.prefix, self.distilled.steps.to(*place))
         distilled = replace(self.distilled, steps=steps)
-        return FrozenFeatures(distilled, found.head, train, test, found.body)
+        return FrozenFeatures(distilled, found.head, train, test, found.prefix)
 
     def images_of(self, images: LabelledData, network: Network) -> Make:
         """Makes the images of baselines, as they enter the layers that learn.
@@ -95,10 +95,10 @@ class FrozenFeatures:
             images: Real training images, before any layer.
             network: The whole network.
         """
-        shape, body = self.distilled.inputs.shape[:2], self.body
+        shape, prefix = self.distilled.inputs.shape[:2], self.prefix
         data, _ = images.hold_out(HELD_OUT, seed=0)
         layout = Layout.of(network, *shape)
-        if body is None:
+        if prefix is None:
             return lambda baseline, number: baseline.draw(data, layout, number)
         features, _ = self.train.hold_out(HELD_OUT, seed=0)
         features_layout = Layout.of(self.network, *shape)
@@ -106,7 +106,7 @@ class FrozenFeatures:
         def make(baseline: Baseline, number: int) -> Steps:
             if baseline.selects_examples:  # whose features are there already
                 return baseline.draw(features, features_layout, number)
-            return steps_through(body, baseline.draw(data, layout, number))
+            return steps_through(prefix, baseline.draw(data, layout, number))
 
         return make
 

@@ -193,7 +193,7 @@ def distil(
     for _ in range(iterations):
         state, metrics = distiller.step(state, batch)
         shown(state.outer_step, metrics.loss)
-    x = state.distilled
+    x = distiller.distilled(state)
     # The mean square is twice the paper's loss, and so is its gradient.
     return Step(x.inputs[0], x.labels[0, :, 0], 2 * x.learning_rates[0, 0])
 

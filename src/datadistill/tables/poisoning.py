@@ -18,7 +18,7 @@ from ..models.description import weights_hash
 from ..progress import Progress, ProgressCallback, silent
 from ..version import __version__
 from .image_sets import HELD_OUT, Counts, ImageBaselines, ImageSets, baselines_of_table
-from .result_cache import ResultCache
+from .result_cache import ResultCache, rule_key
 
 TURNED = 0.1
 """Share of the attacked class that a learning rate must turn to be considered."""
@@ -194,9 +194,9 @@ def _context(distilled: Steps, train: LabelledData, victims: Victims) -> dict[st
     # One network stands for all of them.
     theta0 = victims.sample(range(1))
     return {
-        "objective": victims.objective.record,
+        "objective": victims.objective.text,
         "schedule": [*distilled.learning_rates.shape, distilled.inputs.shape[1]],
-        "momentum": victims.rule.momentum,
+        **rule_key(victims.rule),
         "network": [network.name, weights_hash({**network.constants, **theta0})],
         "device": network.device.type,
         "train": data_hash(train),

@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from ..core.update import UpdateRule
 from ..runs.store.results import read_results, write_results
 
 SECTION = "baselines"
@@ -79,3 +80,11 @@ class ResultCache:
 def _digest(value: object) -> str:
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def rule_key(rule: UpdateRule) -> dict[str, object]:
+    """What parts depend on of an update rule, as they did when momentum was all there was."""
+    record = rule.record()
+    if record["name"] in ("gradient-descent", "momentum"):
+        return {"momentum": record.get("momentum", 0.0)}
+    return {"rule": record}

@@ -63,3 +63,7 @@ class Objective(Seam, seam="objective"):
     @abstractmethod
     def soft_labels(self, outputs: torch.Size, labels: Tensor) -> Tensor:
         """Distilled labels as floats, which can be learned."""
+
+    def classes(self, outputs: torch.Size) -> int:
+        """How many classes a network with such outputs tells apart; 0 without classes."""
+        return 0

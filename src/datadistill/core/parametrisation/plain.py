@@ -29,7 +29,8 @@ class Plain(Parametrisation, name="plain"):
         labels = steps.labels
         if soft:
             labels = objective.soft_labels(outputs, labels.cpu()).to(steps.inputs)
-        raw = raw_of(steps.learning_rates).to(steps.inputs)
+        # In float32, so that every dtype starts alike.
+        raw = raw_of(steps.learning_rates).float().to(steps.inputs)
         tensors = {"inputs": steps.inputs, "labels": labels, RATES: raw}
         learned = {"inputs": True, "labels": soft, RATES: self.learn_rates}
         return Parameters(

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from ..files import cache_folder
+from ...files import cache_folder
 
 log = logging.getLogger(__name__)
 

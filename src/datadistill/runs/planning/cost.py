@@ -3,7 +3,7 @@
 import math
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 

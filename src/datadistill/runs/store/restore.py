@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Generator
 from dataclasses import dataclass
 
+from ...core.distilled import Steps
 from ...core.distiller import DistillerState
 from ...durations import time_text
 from ...errors import RunError
@@ -48,6 +49,7 @@ def check_same_run(
     config: RunConfig,
     fingerprint: dict[str, str],
     like: DistillerState,
+    distilled: Steps,
 ) -> list[str]:
     """Refuses to resume a run with other settings, data or network.
 
@@ -57,6 +59,7 @@ def check_same_run(
         config: The settings to resume with.
         fingerprint: The data and the network to resume with.
         like: A state whose tensors have the right shapes and types.
+        distilled: Distilled data that have them.
 
     Returns:
         What differs and only changes rounding, one sentence each.
@@ -73,7 +76,7 @@ def check_same_run(
             f"Set iterations to {reached} or more.",
         )
     notes = check_fingerprint(saved.fingerprint, fingerprint)
-    check_like(saved.state, like)
+    check_like(saved.state, like, distilled)
     for name in ("threads", "processes", "compiled"):
         before, now = getattr(saved.config, name), getattr(config, name)
         if (before or 0) != (now or 0):  # no choice of compiled is that of not compiling
