@@ -188,7 +188,7 @@ def with_nan() -> Tensor:
         ({"iteration": 5}, ConfigError, "Did you mean 'iterations'"),
         ({"keep": "best"}, ConfigError, "without validation"),
         ({"validation": 1.0}, ConfigError, "validation is 1.0"),
-        ({"validation": 0.01}, DataError, "leaves none to validate on"),
+        ({"validation": 0.01}, DataError, "leaves none for validation"),
         ({"device": "gpu"}, ConfigError, "no device called 'gpu'"),
         ({"dtype": "int8"}, ConfigError, "not a floating-point type"),
     ],

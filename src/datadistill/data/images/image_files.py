@@ -63,7 +63,7 @@ class ImageFiles:
 
         Args:
             indices: Which images.
-            draws: (images, :data:`datadistill.data.decode.DRAWS`) uniform random numbers.
+            draws: (images, :data:`datadistill.data.images.decode.DRAWS`) uniform random numbers.
         """
         return self._decode(torch.arange(len(self))[indices], draws)
 
