@@ -112,12 +112,21 @@ def test_a_changed_metrics_jsonl(stopped: Path, tmp_path: Path, data: st.DataObj
 
 @often
 @given(data=st.data())
-def test_a_changed_results_json_never_stops_a_run(
+def test_a_changed_results_json_is_read_or_refused_and_never_overwritten(
     stopped: Path, tmp_path: Path, data: st.DataObject
 ) -> None:
     folder = RunFolder(tmp_path)
-    folder.results.write_bytes(data.draw(changes(b'{"run": {"outer_steps": 12}, "more": [1]}')))
-    assert isinstance(folder.read_results(), dict)
+    content = data.draw(changes(b'{"run": {"outer_steps": 12}, "more": [1]}'))
+    folder.results.write_bytes(content)
+    try:
+        before = folder.read_results()
+    except RunError:
+        with pytest.raises(RunError):
+            folder.write_results({"outer_steps": 13})
+        assert folder.results.read_bytes() == content
+    else:
+        folder.write_results({"outer_steps": 13})
+        assert folder.read_results() == {**before, "run": {"outer_steps": 13}}
 
 
 @given(st.binary(max_size=300))

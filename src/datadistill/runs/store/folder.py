@@ -1,6 +1,5 @@
 """A run folder: the files of one run, and who may write them."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,8 @@ from ...errors import RunError
 from ...files import cannot_write, write_atomically
 from ..config import RunConfig
 from .checkpoint import checkpoints_in
+from .results import read_results, write_results
 from .yaml_files import write_yaml
-
-RESULTS_LIMIT = 2**26  # bytes
 
 
 @dataclass(frozen=True)
@@ -103,19 +101,12 @@ class RunFolder:
         write_atomically(self.config, write_yaml(config, comment), make_folder=False)
 
     def read_results(self) -> dict[str, Any]:
-        """The content of ``results.json``; empty if there is none that can be read."""
-        try:
-            if self.results.stat().st_size > RESULTS_LIMIT:
-                return {}
-            content = json.loads(self.results.read_bytes())
-        except (OSError, ValueError, RecursionError):
-            return {}
-        return content if isinstance(content, dict) else {}
+        """The sections of ``results.json``; an error if the file is damaged."""
+        return read_results(self.results)
 
     def write_results(self, part: dict[str, Any]) -> None:
-        """Writes the run's own part of ``results.json``; other parts stay."""
-        content = json.dumps({**self.read_results(), "run": part}, indent=2) + "\n"
-        write_atomically(self.results, content.encode(), make_folder=False)
+        """Writes the run's own section of ``results.json``; the others stay."""
+        write_results(self.results, {"run": part}, indent=2, make_folder=False)
 
 
 def free_folder(name: str) -> RunFolder:

@@ -1,0 +1,64 @@
+"""``results.json``: the figures of a run or an artefact, in independent sections."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...errors import RunError
+from ...files import write_atomically
+
+LIMIT = 2**26  # bytes
+
+
+def read_results(path: Path) -> dict[str, Any]:
+    """Reads all sections of a ``results.json``.
+
+    Returns:
+        The sections by name; none if there is no file.
+
+    Raises:
+        RunError: The file is damaged. It is never taken as empty, so nobody overwrites it.
+    """
+    try:
+        if path.stat().st_size > LIMIT:
+            raise _damaged(path, f"it is larger than {LIMIT} bytes")
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise _damaged(path, error.strerror or str(error)) from error
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, "it is not JSON") from error
+    if not isinstance(content, dict):
+        raise _damaged(path, "it holds no JSON object")
+    return content
+
+
+def write_results(
+    path: Path,
+    sections: Mapping[str, object],
+    *,
+    indent: int | None = None,
+    make_folder: bool = True,
+) -> None:
+    """Replaces some sections of a ``results.json``; the others stay.
+
+    Args:
+        path: The file; it is made if there is none.
+        sections: The new sections by name, as JSON.
+        indent: Spaces by which the levels of the JSON are indented; all on one line without it.
+        make_folder: Whether to make the folder too.
+
+    Raises:
+        RunError: The file that is there is damaged. It stays as it is.
+    """
+    content = json.dumps({**read_results(path), **sections}, indent=indent) + "\n"
+    write_atomically(path, content.encode(), make_folder=make_folder)
+
+
+def _damaged(path: Path, how: str) -> RunError:
+    return RunError(
+        f"{path} cannot be read: {how}.",
+        "Restore it, or remove it: its figures are then computed again.",
+    )
