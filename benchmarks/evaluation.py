@@ -23,7 +23,7 @@ import torch.nn.functional as F
 import datadistill as dd
 from benchmarks.peak import growth_in_own_process, peak_memory
 from benchmarks.timing import THREADS
-from datadistill.baselines import random_real
+from datadistill.baselines import Layout, RandomReal
 from datadistill.core.distilled import Steps
 from datadistill.core.initialization import RandomInit, networks_for
 from datadistill.core.network import Network
@@ -47,7 +47,8 @@ class Problem(NamedTuple):
 
     def images(self, number: int = 0) -> Steps:
         """A set of random real images as 10 steps × 3 epochs."""
-        images = random_real(self.train, self.network, classes=10, steps=10, seed=number)
+        layout = Layout.of(self.network, steps=10, images=10)
+        images = RandomReal().draw(self.train, layout, number)
         return with_rate(images, 0.02, epochs=3)
 
 

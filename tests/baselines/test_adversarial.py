@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import datadistill as dd
 from datadistill import evaluation
-from datadistill.baselines import AdversarialSettings, adapt_few_shot, random_real
+from datadistill.baselines import AdversarialSettings, Layout, RandomReal, adapt_few_shot
 from datadistill.baselines.adversarial import (
     CONFUSED,
     FewShotAdversarial,
@@ -214,7 +214,7 @@ def test_100_real_images_of_usps_adapt_a_network_trained_on_digits(data_dir: Pat
     theta0 = dd.RandomInit().sample(network, [stream(0, "network")])
     theta0 = evaluation.train_on_all(network, theta0, source, objective, epochs=5)
     trained = {name: w[0] for name, w in theta0.items()}
-    few = random_real(target, network, classes=10, steps=10)
+    few = RandomReal().draw(target, Layout(classes=10, steps=10))
     (adapted,) = adapt_few_shot(
         network.module(trained),
         source,

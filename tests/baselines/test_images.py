@@ -1,35 +1,24 @@
 """Images that stand for the training data: random, k-means, average."""
 
 import dataclasses
-from collections.abc import Callable
+import functools
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from sklearn.cluster import KMeans
+from sklearn import cluster
 
 import datadistill as dd
-from datadistill.baselines import average_real, k_means, layout, random_real
-from datadistill.baselines.k_means import start_of
+from datadistill.baselines import AverageReal, Baseline, KMeans, Layout, RandomReal, layout
+from datadistill.baselines.k_means import random_state
 from datadistill.core.distilled import Steps
-from datadistill.core.network import Network
+from datadistill.core.random import stream
 from datadistill.data import PadCropFlip
 from datadistill.errors import DataError
 
 Digits = tuple[dd.LabelledData, dd.LabelledData]
 CPU = torch.device("cpu")
-
-
-def network_for(data: dd.LabelledData) -> Network:
-    return Network(
-        torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10)), data.example()
-    )
-
-
-@pytest.fixture(scope="module")
-def network(digits: Digits) -> Network:
-    return network_for(digits[0])
 
 
 def of_class(steps: Steps, label: int) -> torch.Tensor:
@@ -49,11 +38,11 @@ def rounding(reference: torch.Tensor) -> torch.Tensor:
 
 
 def test_average_images_are_the_class_means_to_float32_rounding(
-    digits: Digits, network: Network, monkeypatch: pytest.MonkeyPatch
+    digits: Digits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Several chunks a class, the last of which is not full.
     monkeypatch.setattr(layout, "CHUNK_BYTES", 50 * 784 * 8)
-    steps = average_real(digits[0], network, classes=10, steps=3, images_per_class=2)
+    steps = AverageReal().draw(digits[0], Layout(classes=10, steps=3, images_per_class=2))
     reference = class_means(digits[0])
     assert steps.inputs.shape == (3, 20, 1, 28, 28)
     assert steps.labels.tolist() == [[*range(10)] * 2] * 3
@@ -67,7 +56,7 @@ def test_average_images_of_mnist_are_the_class_means_to_float32_rounding(
     mnist: Digits,
 ) -> None:
     train = mnist[0].part(torch.arange(20_000), "train")
-    steps = average_real(train, network_for(train), classes=10)
+    steps = AverageReal().draw(train, Layout(10))
     reference = class_means(train)
     error = (steps.inputs[0].double() - reference).abs()
     assert (error <= 1.01 * rounding(reference)).all()
@@ -75,22 +64,21 @@ def test_average_images_of_mnist_are_the_class_means_to_float32_rounding(
 
 @pytest.mark.parametrize("seed", [0, 5])
 def test_k_means_agrees_with_scikit_learn_on_the_same_seed_and_data(
-    digits: Digits, network: Network, seed: int
+    digits: Digits, seed: int
 ) -> None:
-    steps = k_means(digits[0], network, classes=10, steps=2, images_per_class=2, seed=seed)
+    steps = KMeans().draw(digits[0], Layout(10, steps=2, images_per_class=2), seed)
     inputs, labels = digits[0].batch(slice(None), CPU, torch.float32)
     for label in range(10):
         images = inputs[labels == label].flatten(1).numpy()
-        kind: Any = KMeans
-        expected = kind(4, n_init=1, random_state=start_of(seed, label)).fit(images)
+        kind: Any = cluster.KMeans
+        state = random_state(functools.partial(stream, seed), label)
+        expected = kind(4, n_init=1, random_state=state).fit(images)
         found = of_class(steps, label).numpy()
         np.testing.assert_allclose(found, expected.cluster_centers_, rtol=1e-5, atol=1e-5)
 
 
-def test_centroids_are_the_means_of_the_images_nearest_to_them(
-    digits: Digits, network: Network
-) -> None:
-    steps = k_means(digits[0], network, classes=10, steps=3)
+def test_centroids_are_the_means_of_the_images_nearest_to_them(digits: Digits) -> None:
+    steps = KMeans().draw(digits[0], Layout(10, steps=3))
     inputs, labels = digits[0].batch(slice(None), CPU, torch.float32)
     for label in (0, 7):
         images, centroids = inputs[labels == label].flatten(1), of_class(steps, label)
@@ -100,53 +88,48 @@ def test_centroids_are_the_means_of_the_images_nearest_to_them(
         assert float((means - centroids).norm() / centroids.norm()) < 0.02
 
 
-def test_k_means_with_one_centroid_is_the_average_image(digits: Digits, network: Network) -> None:
-    one = k_means(digits[0], network, classes=10)
-    mean = average_real(digits[0], network, classes=10)
+def test_k_means_with_one_centroid_is_the_average_image(digits: Digits) -> None:
+    one = KMeans().draw(digits[0], Layout(10))
+    mean = AverageReal().draw(digits[0], Layout(10))
     assert torch.allclose(one.inputs, mean.inputs, atol=1e-5)
 
 
-def test_runs_of_k_means_differ_by_seed_and_repeat_by_seed(
-    digits: Digits, network: Network
-) -> None:
+def test_runs_of_k_means_differ_by_seed_and_repeat_by_seed(digits: Digits) -> None:
     def run(seed: int) -> torch.Tensor:
-        return k_means(digits[0], network, classes=10, steps=2, seed=seed).inputs
+        return KMeans().draw(digits[0], Layout(10, steps=2), seed).inputs
 
     assert torch.equal(run(1), run(1))
     assert not torch.equal(run(1), run(2))
 
 
-def test_k_means_of_equal_images_repeats_them_without_a_warning(network: Network) -> None:
+def test_k_means_of_equal_images_repeats_them_without_a_warning() -> None:
     data = dd.LabelledData(torch.ones(40, 1, 28, 28), torch.arange(40) % 10)
-    steps = k_means(data, network, classes=10, steps=3)
+    steps = KMeans().draw(data, Layout(10, steps=3))
     assert torch.equal(steps.inputs, torch.ones(3, 10, 1, 28, 28))
 
 
-@pytest.mark.parametrize("make", [random_real, k_means, average_real])
+@pytest.mark.parametrize("baseline", [RandomReal(), KMeans(), AverageReal()])
 def test_every_step_has_as_many_images_of_every_class_as_distilled_data(
-    digits: Digits, network: Network, make: Callable[..., Steps]
+    digits: Digits, baseline: Baseline
 ) -> None:
-    steps = make(digits[0], network, classes=10, steps=2, images_per_class=3)
+    dtype = torch.float64
+    steps = baseline.draw(digits[0], Layout(10, steps=2, images_per_class=3, dtype=dtype))
     assert steps.inputs.shape == (2, 30, 1, 28, 28)
     assert steps.labels.tolist() == [[*range(10)] * 3] * 2
     assert steps.learning_rates.shape == (1, 2)
-    assert steps.inputs.dtype == network.dtype
+    assert steps.inputs.dtype == steps.learning_rates.dtype == dtype
 
 
-@pytest.mark.parametrize("make", [random_real, k_means])
-def test_too_few_examples_of_a_class_are_refused(
-    digits: Digits, network: Network, make: Callable[..., Steps]
-) -> None:
+@pytest.mark.parametrize("baseline", [RandomReal(), KMeans()])
+def test_too_few_examples_of_a_class_are_refused(digits: Digits, baseline: Baseline) -> None:
     with pytest.raises(DataError, match="examples; 1000 are needed") as caught:
-        make(digits[0], network, classes=10, steps=1000)
+        baseline.draw(digits[0], Layout(10, steps=1000))
     assert len(str(caught.value).splitlines()) == 2
 
 
-def test_random_real_images_are_real_of_every_class_and_drawn_by_seed(
-    digits: Digits, network: Network
-) -> None:
+def test_random_real_images_are_real_of_every_class_and_drawn_by_seed(digits: Digits) -> None:
     train = digits[0]
-    steps = random_real(train, network, classes=10, steps=3, images_per_class=2, seed=1)
+    steps = RandomReal().draw(train, Layout(10, steps=3, images_per_class=2), seed=1)
     real, labels = train.batch(slice(None), CPU, torch.float32)
     found: set[int] = set()
     for image, label in zip(steps.inputs.flatten(0, 1), steps.labels.flatten(), strict=True):
@@ -154,16 +137,16 @@ def test_random_real_images_are_real_of_every_class_and_drawn_by_seed(
         assert labels[matches[0]] == label
         found.add(int(matches[0]))
     assert len(found) == 60, "without replacement"
-    other = random_real(train, network, classes=10, steps=3, images_per_class=2, seed=2)
+    other = RandomReal().draw(train, Layout(10, steps=3, images_per_class=2), seed=2)
     assert not torch.equal(steps.inputs, other.inputs)
 
 
-@pytest.mark.parametrize("make", [random_real, k_means])
+@pytest.mark.parametrize("baseline", [RandomReal(), KMeans()])
 def test_augmented_data_give_views_that_depend_on_the_seed_alone(
-    digits: Digits, network: Network, make: Callable[..., Steps]
+    digits: Digits, baseline: Baseline
 ) -> None:
     def images(data: dd.LabelledData) -> torch.Tensor:
-        return make(data, network, classes=10, steps=2, seed=4).inputs
+        return baseline.draw(data, Layout(10, steps=2), seed=4).inputs
 
     augmented = dataclasses.replace(digits[0], augmentation=PadCropFlip(4))
     assert torch.equal(images(augmented), images(augmented))

@@ -1,4 +1,4 @@
-from datadistill.baselines import optimised_real
+from datadistill.baselines import best_sets
 
 
 def test_the_best_sets_are_picked_best_first_and_of_equal_ones_the_first() -> None:
@@ -9,5 +9,5 @@ def test_the_best_sets_are_picked_best_first_and_of_equal_ones_the_first() -> No
         asked.append(number)
         return scores[number]
 
-    assert optimised_real(score, drawn=6, kept=3) == [4, 1, 3]
+    assert best_sets(score, drawn=6, kept=3) == [4, 1, 3]
     assert asked == [*range(6)], "every set is scored once"

@@ -1,8 +1,8 @@
 import pytest
 
-from datadistill.baselines.paper import FIGURES, Experiment, paper_figures
+from datadistill.baselines.paper import FIGURES, PaperSetting, paper_figures
 
-MNIST = Experiment("mnist", "lenet", 100, "random")
+MNIST = PaperSetting("mnist", "lenet", 100, "random")
 
 
 def test_the_figures_of_mnist_are_those_of_table_1() -> None:
@@ -19,7 +19,7 @@ def test_the_figures_of_mnist_are_those_of_table_1() -> None:
 
 
 @pytest.mark.parametrize(
-    ("experiment", "shape", "examples"),
+    ("setting", "shape", "examples"),
     [
         (MNIST._replace(data="fashion-mnist"), (1, 28, 28), 10_000),
         (MNIST._replace(data="svhn-gray"), (3, 32, 32), 5169),
@@ -31,19 +31,19 @@ def test_the_figures_of_mnist_are_those_of_table_1() -> None:
     ],
 )
 def test_other_data_networks_and_numbers_of_images_are_not_compared_with_the_paper(
-    experiment: Experiment, shape: tuple[int, ...], examples: int
+    setting: PaperSetting, shape: tuple[int, ...], examples: int
 ) -> None:
-    assert paper_figures(experiment, shape, examples) == {}
+    assert paper_figures(setting, shape, examples) == {}
 
 
 def test_a_fixed_network_is_not_compared_with_baselines_on_random_networks() -> None:
-    for experiment, figures in FIGURES.items():
-        if experiment.initialization == "fixed":
+    for setting, figures in FIGURES.items():
+        if setting.initialization == "fixed":
             assert not {"random real", "optimised real", "k-means", "average real"} & {*figures}
 
 
 def test_the_figures_of_adaptation_are_those_of_table_2() -> None:
-    adaptation = Experiment("usps", "lenet", 100, "random-pretrained", "mnist")
+    adaptation = PaperSetting("usps", "lenet", 100, "random-pretrained", "mnist")
     mixed = adaptation._replace(data="usps-mixed")
     figures = paper_figures(adaptation, (1, 28, 28), 2007)
     assert figures == paper_figures(mixed, (1, 28, 28), 1860)
@@ -60,5 +60,5 @@ def test_the_figures_of_adaptation_are_those_of_table_2() -> None:
     one = paper_figures(adaptation._replace(initialization="fixed-pretrained"), (1, 28, 28), 2007)
     assert {name: str(figure) for name, figure in one.items()} == {"distilled": "97.9"}
     for source in ("svhn-gray", None):
-        other = Experiment("mnist", "lenet", 100, "random-pretrained", source)
+        other = PaperSetting("mnist", "lenet", 100, "random-pretrained", source)
         assert paper_figures(other, (1, 28, 28), 10_000) == {}

@@ -7,23 +7,25 @@ from rich.console import Console
 
 from datadistill.baselines.paper import Figure
 from datadistill.cli.table import print_baselines
-from datadistill.tables.baseline_table import BaselineTable, Row
-from datadistill.tables.context import Select
+from datadistill.tables import BaselineTable, TableRow
+from datadistill.tables.rows import Select
 
 ROWS = (
-    Row("untrained", ((0.1, 0.12),)),
-    Row("distilled", ((0.7, 0.8),), paper=Figure(79.5, 8.1)),
-    Row("random real", ((0.5, 0.6), (0.6, 0.7)), "learned, 5 epochs", Figure(68.6, 9.8)),
-    Row("optimised real", ((0.5, 0.6), (0.6, 0.7)), "learned, 5 epochs", Figure(73.0, 7.6)),
-    Row("k-means", ((0.5, 0.6), (0.6, 0.7)), "lr 0.1, 5 epochs", Figure(76.4, 9.5)),
-    Row("average real", ((0.5, 0.6),), "lr 0.1, 3 epochs", Figure(77.1, 2.7)),
-    Row("K-NN random real", ((0.7,), (0.72,)), "l2, K = 1", Figure(71.5, 2.1)),
-    Row("K-NN k-means", ((0.92,), (0.92,)), "l2, K = 1", Figure(92.2, 0.1)),
-    Row("all real", ((0.99,),), "Adam, 5 epochs"),
+    TableRow("untrained", ((0.1, 0.12),)),
+    TableRow("distilled", ((0.7, 0.8),), paper=Figure(79.5, 8.1)),
+    TableRow("random real", ((0.5, 0.6), (0.6, 0.7)), "learned, 5 epochs", Figure(68.6, 9.8)),
+    TableRow("optimised real", ((0.5, 0.6), (0.6, 0.7)), "learned, 5 epochs", Figure(73.0, 7.6)),
+    TableRow("k-means", ((0.5, 0.6), (0.6, 0.7)), "lr 0.1, 5 epochs", Figure(76.4, 9.5)),
+    TableRow("average real", ((0.5, 0.6),), "lr 0.1, 3 epochs", Figure(77.1, 2.7)),
+    TableRow("K-NN random real", ((0.7,), (0.72,)), "l2, K = 1", Figure(71.5, 2.1)),
+    TableRow("K-NN k-means", ((0.92,), (0.92,)), "l2, K = 1", Figure(92.2, 0.1)),
+    TableRow("all real", ((0.99,),), "Adam, 5 epochs"),
 )
 
 
-def printed(rows: tuple[Row, ...] = ROWS, select: Select = "train", terminal: bool = False) -> str:
+def printed(
+    rows: tuple[TableRow, ...] = ROWS, select: Select = "train", terminal: bool = False
+) -> str:
     table = BaselineTable(rows, "mnist", 10_000, "lenet", "random", None, 100, 10, select)
     file = io.StringIO()
     console = Console(file=file, force_terminal=terminal, color_system=None, width=80)
@@ -57,7 +59,7 @@ def test_on_a_terminal_of_80_columns_nothing_is_cut_or_wrapped() -> None:
 
 @pytest.mark.parametrize("terminal", [False, True])
 def test_without_figures_of_the_paper_it_has_no_column_for_them(terminal: bool) -> None:
-    bare = tuple(Row(row.name, row.values, row.chosen) for row in ROWS)
+    bare = tuple(TableRow(row.name, row.values, row.chosen) for row in ROWS)
     assert "paper" not in printed(bare, terminal=terminal)
 
 
@@ -76,4 +78,4 @@ def test_a_choice_on_the_test_set_is_labelled_so(terminal: bool) -> None:
     ],
 )
 def test_the_note_names_what_its_rows_choose(name: str, told: str) -> None:
-    assert told in printed((Row("distilled", ((0.7,),)), Row(name, ((0.6,),), "chosen")))
+    assert told in printed((TableRow("distilled", ((0.7,),)), TableRow(name, ((0.6,),), "chosen")))

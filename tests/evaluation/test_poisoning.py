@@ -27,7 +27,7 @@ from datadistill.evaluation import train_on_all
 from datadistill.evaluation.defence import Defence, Honest, defend, defended
 from datadistill.evaluation.poisoning import Attacked, Victims, attack
 from datadistill.evaluation.search import LEARNING_RATES
-from datadistill.tables.poisoning_table import PoisoningCounts, poisoning_table
+from datadistill.tables import Counts, poisoning_table
 
 POISON = dd.Poisoning(attacked=3, target=8)
 CPU = torch.device("cpu")
@@ -181,7 +181,7 @@ def test_defences_that_cannot_be_measured_are_refused() -> None:
 
 def test_real_images_with_modified_labels_are_compared_at_a_rate_that_turns_the_class() -> None:
     at = scene()
-    counts = PoisoningCounts(sets=2, drawn=3, kept=2, choosing=2)
+    counts = Counts(sets=2, drawn=3, kept=2, choosing_networks=2, picking_networks=2)
     found, rows = poisoning_table(at.steps, at.train, at.victims(2), counts=counts)
     names = ["distilled", "random real", "optimised real", "k-means", "average real"]
     assert [row.name for row in rows] == names

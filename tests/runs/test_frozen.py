@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import datadistill as dd
-from datadistill.baselines import random_real
+from datadistill.baselines import Layout, RandomReal
 from datadistill.errors import ArtefactError, ConfigError, ModelError
 from datadistill.evaluation import curve
 from datadistill.evaluation.search import Choice, scheduled
@@ -18,8 +18,7 @@ from datadistill.runs.config import RunConfig, config_from
 from datadistill.runs.distillation import Distillation
 from datadistill.runs.initialization import weights_file
 from datadistill.runs.recipes import read_recipe, recipe_names
-from datadistill.tables.baseline_table import Row, baseline_table
-from datadistill.tables.context import Counts
+from datadistill.tables import Counts, TableRow, TableSettings, baseline_table
 from tests.pools.helpers import DATA, TEST, module
 from tests.runs.helpers import contents, stop_after
 
@@ -146,9 +145,9 @@ def test_the_table_of_a_pre_trained_network_has_full_fine_tuning(
     file: Path, tmp_path: Path
 ) -> None:
     made = dd.distill(DATA, module(), test=TEST, **given(file))
-    counts = Counts(sets=2, drawn=3, kept=2, examples=64)
+    settings = TableSettings(counts=Counts(sets=2, drawn=3, kept=2, examples=64))
     results = tmp_path / "results.json"
-    table = baseline_table(made, DATA, TEST, counts=counts, results=results)
+    table = baseline_table(made, DATA, TEST, settings=settings, results=results)
     assert [row.name for row in table.rows] == [
         "distilled",
         "random real",
@@ -160,16 +159,16 @@ def test_the_table_of_a_pre_trained_network_has_full_fine_tuning(
     assert table["full fine-tuning"].sets == 3
     assert table["full fine-tuning"].mean > 0.3  # of 4 classes
     assert table["full fine-tuning"].chosen.startswith("Adam, lr 0.00")
-    assert baseline_table(made, DATA, TEST, counts=counts, results=results) == table
+    assert baseline_table(made, DATA, TEST, settings=settings, results=results) == table
     assert table["random real"].values[0] == pytest.approx(_by_images(made, table["random real"]))
 
 
-def _by_images(made: dd.DistilledData, row: Row) -> tuple[float, ...]:
+def _by_images(made: dd.DistilledData, row: TableRow) -> tuple[float, ...]:
     """The figure of the first set of random real images, which pass the whole network."""
     network, (rest, _) = made.network(), DATA.hold_out(0.1, seed=0)
     rate, epochs = re.findall(r"learned|[\d.]+", row.chosen)
     choice = Choice("learned" if rate == "learned" else float(rate), int(epochs))
-    steps = scheduled(random_real(rest, network, classes=4), choice, made.learning_rates)
+    steps = scheduled(RandomReal().draw(rest, Layout(classes=4)), choice, made.learning_rates)
     sample = partial(made.initial_weights, network)
     return curve(steps, network, sample, TEST, made.objective, networks=1)[0].values
 

@@ -14,9 +14,9 @@ from datadistill.data import LabelledData
 from datadistill.evaluation.poisoning import attack, victims_of
 from datadistill.models.description import weights_hash
 from datadistill.progress import Progress, ProgressCallback, silent
-from datadistill.tables.poisoning_table import PoisoningCounts, poisoning_table
+from datadistill.tables import Counts, poisoning_table
 
-COUNTS = PoisoningCounts(sets=2, drawn=3, kept=2, choosing=2, examples=64)
+COUNTS = Counts(sets=2, drawn=3, kept=2, choosing_networks=2, picking_networks=2, examples=64)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import datadistill as dd
-from datadistill.baselines import average_real, k_means
+from datadistill.baselines import AverageReal, KMeans, Layout
 from datadistill.core.settings import DistillerConfig
 from datadistill.errors import ConfigError
 from datadistill.runs.config import OUTER, PAPER, RunConfig, config_from
@@ -21,16 +21,15 @@ def prepared(start: str) -> Distillation:
 
 
 def test_images_start_as_centroids_or_means_of_the_training_data_that_remain() -> None:
-    layout = {"classes": 10, "steps": 2, "images_per_class": 2}
+    layout = Layout(classes=10, steps=2, images_per_class=2)
     made = prepared("k-means")
-    network = made.distiller.network
-    expected = k_means(made.data, network, **layout, seed=3)
+    expected = KMeans().draw(made.data, layout, seed=3)
     found = made.start().distiller.distilled
     assert torch.equal(found.inputs, expected.inputs)
     assert torch.equal(found.labels, expected.labels)
     made = prepared("average")
     assert torch.equal(
-        made.start().distiller.distilled.inputs, average_real(made.data, network, **layout).inputs
+        made.start().distiller.distilled.inputs, AverageReal().draw(made.data, layout).inputs
     )
     noise = prepared("noise").start().distiller.distilled.inputs
     assert 0.9 < float(noise.std()) < 1.1

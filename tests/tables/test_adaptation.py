@@ -10,13 +10,12 @@ import pytest
 import torch
 
 import datadistill as dd
-from datadistill.baselines import average_real
+from datadistill.baselines import AverageReal, Layout
 from datadistill.errors import DataError, PoolError
 from datadistill.evaluation import curve
 from datadistill.evaluation.search import EPOCHS, Choice, scheduled
+from datadistill.tables import BaselineTable, Counts, TableSettings, baseline_table
 from datadistill.tables.adaptation import check_source
-from datadistill.tables.baseline_table import BaselineTable, baseline_table
-from datadistill.tables.counts import Counts
 
 from ..pools.helpers import DATA, IMAGES, LABELS, make, module
 
@@ -33,6 +32,7 @@ FEW = Counts(
     few_shot_choosing=1,
     few_shot_updates=(2, 4),
 )
+SETTINGS = TableSettings(counts=FEW)
 TARGET = dd.LabelledData(0.5 * IMAGES.flip(-1) - 0.3, LABELS, name="fog")
 TEST = dd.LabelledData(0.5 * IMAGES.flip(-1)[:40] - 0.2, LABELS[:40], name="fog", split="test")
 adaptation = importlib.import_module("datadistill.tables.adaptation")
@@ -57,7 +57,7 @@ def table(
 
 
 def table_of(distilled: dd.DistilledData, path: Path | None = None) -> BaselineTable:
-    return baseline_table(distilled, TARGET, TEST, source=DATA, counts=FEW, results=path)
+    return baseline_table(distilled, TARGET, TEST, source=DATA, settings=SETTINGS, results=path)
 
 
 def parts_of(path: Path, what: str) -> list[dict[str, Any]]:
@@ -90,7 +90,7 @@ def test_training_networks_of_the_pool_choose_and_held_out_ones_are_reported(
     distilled, _, path = table
     network = distilled.network()
     rest, held_out = TARGET.hold_out(0.1, seed=0)
-    mean = average_real(rest, network, classes=4, steps=2)
+    mean = AverageReal().draw(rest, Layout(classes=4, steps=2))
     steps = scheduled(mean, Choice(0.3, max(EPOCHS)))
     (trial,) = (
         part
@@ -131,7 +131,7 @@ def test_other_source_data_are_adapted_from_anew(
     monkeypatch.setattr(adaptation, "adapt_few_shot", None)
     other = replace(DATA, inputs=IMAGES + 1)
     with pytest.raises(TypeError, match="not callable"):
-        baseline_table(distilled, TARGET, TEST, source=other, counts=FEW, results=path)
+        baseline_table(distilled, TARGET, TEST, source=other, settings=SETTINGS, results=path)
 
 
 def test_one_pre_trained_network_is_adapted_with_several_sets(pool: dd.Pool) -> None:

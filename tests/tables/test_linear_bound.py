@@ -13,7 +13,7 @@ from datadistill.core.distiller import Distiller
 from datadistill.core.initialization import RandomInit, networks_for
 from datadistill.core.objective import Regression
 from datadistill.core.settings import DistillerConfig
-from datadistill.tables.linear_bound import LinearProblem, diabetes, linear_bound
+from datadistill.tables.linear import LinearProblem, diabetes, linear_bound
 from datadistill.theory import gd_step, loss
 
 

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 import datadistill as dd
 from datadistill.data.fingerprint import data_hash
 from datadistill.errors import FileError, RunError
-from datadistill.tables.result_cache import Parts, Unit
+from datadistill.tables.result_cache import ResultCache, Unit
 
 ACCURACIES = TypeAdapter(list[Unit])
 KEY = {"what": "figure", "set": 3}
@@ -32,7 +32,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def get(path: Path | None, context: str = "a", make: Any = compute) -> list[float]:
-    return Parts.read(path, {"artefact": context}).get(KEY, make, ACCURACIES, 3)
+    return ResultCache.read(path, {"artefact": context}).get(KEY, make, ACCURACIES, 3)
 
 
 def test_a_part_is_computed_once_and_then_read(path: Path) -> None:
@@ -41,7 +41,7 @@ def test_a_part_is_computed_once_and_then_read(path: Path) -> None:
 
 
 def test_without_a_file_parts_are_kept_in_memory() -> None:
-    parts = Parts.read(None, {})
+    parts = ResultCache.read(None, {})
     assert parts.get(KEY, compute, ACCURACIES, 3) == VALUE
     assert parts.get(KEY, never, ACCURACIES, 3) == VALUE
 
@@ -51,12 +51,12 @@ def test_a_part_of_another_context_or_key_is_another_part(path: Path) -> None:
     with pytest.raises(AssertionError, match="is known"):
         get(path, "b", never)
     with pytest.raises(AssertionError, match="is known"):
-        Parts.read(path, {"artefact": "a"}).get({**KEY, "set": 4}, never, ACCURACIES, 3)
+        ResultCache.read(path, {"artefact": "a"}).get({**KEY, "set": 4}, never, ACCURACIES, 3)
 
 
 def test_what_others_write_meanwhile_stays(path: Path) -> None:
     path.write_text('{"run": 1}')
-    parts = Parts.read(path, {"artefact": "a"})
+    parts = ResultCache.read(path, {"artefact": "a"})
     path.write_text('{"run": 2, "more": [null]}')
     parts.get(KEY, compute, ACCURACIES, 3)
     parts.write({"table": 5})

@@ -2,18 +2,32 @@
 
 from collections.abc import Callable
 
-DRAWN = 50
-KEPT = 10
+from ..core.distilled import Steps
+from ..data import LabelledData
+from .baseline import Baseline, Stream, register
+from .layout import Layout
+from .random_real import RandomReal
 
 
-def optimised_real(
-    score: Callable[[int], float], *, drawn: int = DRAWN, kept: int = KEPT
-) -> list[int]:
-    """Returns the numbers of the best sets of random real images, best first.
+@register
+class OptimisedReal(Baseline):
+    """Random real images, of which a table reports the sets that are best on training data."""
+
+    name = "optimised real"
+    selects_examples = True
+    candidates = RandomReal()
+
+    def steps(self, data: LabelledData, layout: Layout, stream: Stream) -> Steps:
+        """Draws a candidate."""
+        return RandomReal().steps(data, layout, stream)
+
+
+def best_sets(score: Callable[[int], float], *, drawn: int, kept: int) -> list[int]:
+    """Returns the numbers of the best sets of images, best first.
 
     Args:
-        score: How good networks are on *training* data once they are trained on the set of this
-            number: the seed of :func:`random_real`. Higher is better.
+        score: The score of networks on *training* data once they are trained on the set of this
+            number. Higher is better.
         drawn: How many sets to draw, numbers 0 to ``drawn`` − 1.
         kept: How many to keep.
     """

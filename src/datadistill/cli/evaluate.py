@@ -25,8 +25,8 @@ from ..evaluation.poisoning import victims_of
 from ..pools import Pool
 from ..progress import ProgressCallback
 from ..runs.team.processes import Processes, together, world_size
+from ..tables import TableSettings, baseline_table
 from ..tables.adaptation import check_source
-from ..tables.baseline_table import baseline_table
 from .artefacts import artefact_at, data_name, image_shape, is_architecture_of, results_of
 from .choices import MEGABYTE, DataChoice, ModelChoice, PoolChoice
 from .console import Common, Switch, going_on, out
@@ -92,6 +92,8 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
     """Where to compute."""
     baselines: Switch = False
     """Compare with real images as training data, K-NN and full training: the paper's table."""
+    baseline: tuple[str, ...] = ()
+    """With --baselines: your own baselines to compare with, too, as file.py:Class."""
     select: Literal["train", "test"] = "train"
     """What chooses the baselines' learning rates: held-out training data, or, as in the paper,
     the test data."""
@@ -147,6 +149,8 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
                 "The baselines are compared after all updates, on the test data.",
                 "Leave --ordinary, --curve, --per-class and --split out.",
             )
+        if self.baseline and not self.baselines:
+            raise ConfigError("--baseline needs --baselines.", "Add --baselines.")
         if self.select != "train" and not self.baselines:
             raise ConfigError("Without baselines nothing is selected.", "Add --baselines.")
         if self.baselines and world_size() > 1:
@@ -177,6 +181,7 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
                 train,
                 victims,
                 baselines=self.baselines,
+                own=self.baseline,
                 defence=self.defence,
                 results=results,
             )
@@ -196,16 +201,18 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
         source = source_data(distilled, pool, test.name, choice) if pool else None
         with going_on(), self.bars() as progress:
             table = baseline_table(
-                distilled,
+                replace(distilled, module=self._module(distilled) or distilled.module),
                 train,
                 test,
-                select=self.select,
-                networks=self.networks,
-                seed=self.seed,
-                module=self._module(distilled),
+                baselines=self.baseline,
+                settings=TableSettings(
+                    select=self.select,
+                    networks=self.networks,
+                    seed=self.seed,
+                    device=self.device,
+                    memory=self.memory * MEGABYTE,
+                ),
                 source=source,
-                device=self.device,
-                memory=self.memory * MEGABYTE,
                 results=results,
                 progress=progress,
             )

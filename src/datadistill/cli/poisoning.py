@@ -8,17 +8,18 @@ from typing import Any
 
 from rich.table import Table
 
+from ..baselines import Baseline
 from ..core.distilled import Steps
 from ..data import LabelledData
 from ..evaluation.defence import Defended, defend
 from ..evaluation.poisoning import Attack, Attacked, Victims, attack
 from ..evaluation.result import ClassScore
-from ..files import write_atomically
-from ..tables.poisoning_table import PoisoningCounts, PoisoningRow, poisoning_table
-from ..tables.result_cache import read_results
+from ..runs.store.results import read_results, write_results
+from ..tables import Counts, PoisoningRow, poisoning_table
 from .console import out, print_table
 
 SECTION = "poisoning"
+DEFAULTS = Counts()
 
 
 @dataclass(frozen=True)
@@ -71,15 +72,33 @@ def measure_attack(
     victims: Victims,
     *,
     baselines: bool = False,
+    own: Sequence[Baseline | str] = (),
     defence: bool = False,
-    counts: PoisoningCounts | None = None,
+    counts: Counts = DEFAULTS,
     results: Path | None = None,
 ) -> Outcome:
-    """Measures an attack, and what is asked for beside it; finished baselines are kept."""
+    """Measures an attack.
+
+    Args:
+        steps: Steps of distilled data for poisoning.
+        train: Real training data.
+        victims: The networks, and the test data.
+        baselines: Whether to compare with attacks by real images.
+        own: Your own baselines to compare with, beside the built-in ones.
+        defence: Whether to measure defences.
+        counts: How many sets and networks the baselines are measured with.
+        results: A ``results.json`` in which the finished parts of baselines are saved.
+    """
     rows: list[PoisoningRow] = []
     if baselines:
         found, rows = poisoning_table(
-            steps, train, victims, counts=counts, results=results, progress=victims.progress
+            steps,
+            train,
+            victims,
+            baselines=own,
+            counts=counts,
+            results=results,
+            progress=victims.progress,
         )
     else:
         found = attack(steps, victims)
@@ -118,7 +137,7 @@ def print_rows(rows: Sequence[PoisoningRow]) -> None:
         )
     print_table(table)
     if not all(row.turns for row in rows):
-        out.print("¹ no learning rate turns 10 % of the attacked class; this one turns most")
+        out.print("¹ No learning rate turns 10 % of the attacked class; this one turns most.")
 
 
 def print_defences(found: Sequence[Defended]) -> None:
@@ -131,20 +150,18 @@ def print_defences(found: Sequence[Defended]) -> None:
         table.add_row(str(one.defence), *cells, *shares)
     print_table(table)
     out.print(
-        "stopped: share of the attack's updates that are refused or shortened; honest: of honest "
-        "batches",
+        "stopped: share of the attack's updates that are refused or shortened; "
+        "honest: the same share of honest batches",
         markup=False,
     )
 
 
 def write_attack(path: Path, content: dict[str, Any]) -> None:
-    """Puts the figures into a results.json; what else it holds stays."""
-    before = read_results(path)
-    content, known = json.loads(json.dumps(content)), before.get(SECTION)
-    # Baselines and defences of the very same attack, which were measured apart, stay.
+    """Writes the figures to a results.json; its other sections stay."""
+    content, known = json.loads(json.dumps(content)), read_results(path).get(SECTION)
+    # Baselines and defences of the same attack that were measured separately stay.
     kept = known if isinstance(known, dict) and known.get("after") == content["after"] else {}
-    text = json.dumps({**before, SECTION: {**kept, **content}})
-    write_atomically(path, f"{text}\n".encode())
+    write_results(path, {SECTION: {**kept, **content}})
 
 
 def cell(score: ClassScore) -> str:

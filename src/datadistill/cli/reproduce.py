@@ -10,7 +10,7 @@ from rich.table import Table
 
 from ..files import check_writable, write_atomically
 from ..report.linear_bound import draw_linear_bound
-from ..tables.linear_bound import ITERATIONS, LinearBound, diabetes, linear_bound, one_thread
+from ..tables.linear import ITERATIONS, LinearBound, diabetes, linear_bound, one_thread
 from .console import Common, out, print_table
 
 

@@ -4,11 +4,19 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ..tables.baseline_table import BaselineTable, Row
+from ..tables import BaselineTable, TableRow
 from .console import out
 
-LAST_OF_GROUP = ("distilled", "average real", "K-NN k-means", "few-shot adversarial")
-"""Lines separate what the paper groups: training data of gradient steps, others, references."""
+GROUPS = {
+    "untrained": "ours",
+    "no adaptation": "ours",
+    "distilled": "ours",
+    "few-shot adversarial": "rival",
+    "all real": "reference",
+    "full target": "reference",
+    "full fine-tuning": "reference",
+}
+"""Lines separate what the paper groups; all rows but these are images of baselines, or K-NN."""
 
 
 def print_baselines(table: BaselineTable, console: Console = out) -> None:
@@ -32,16 +40,21 @@ def _drawn(header: list[str], rows: dict[str, list[str]]) -> Table:
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in header:
         drawn.add_column(name, justify="left" if name in (header[0], header[-1]) else "right")
-    for name, cells in rows.items():
+    names = [*rows]
+    for name, following in zip(names, [*names[1:], ""], strict=True):
         drawn.add_row(
-            *cells,
+            *rows[name],
             style="bold green" if name == "distilled" else None,
-            end_section=name in LAST_OF_GROUP,
+            end_section=bool(following) and _group(name) != _group(following),
         )
     return drawn
 
 
-def _cells(row: Row, paper: bool) -> list[str]:
+def _group(name: str) -> str:
+    return "K-NN" if name.startswith("K-NN") else GROUPS.get(name, "images")
+
+
+def _cells(row: TableRow, paper: bool) -> list[str]:
     return [
         row.name,
         f"{100 * row.mean:.1f}" + ("" if row.std is None else f" ± {100 * row.std:.1f}"),

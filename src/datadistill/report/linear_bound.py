@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..files import replacing
-from ..tables.linear_bound import LinearBound
+from ..tables.linear import LinearBound
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -2,12 +2,14 @@
 
 from torch import Tensor
 
-from ..baselines import average_real, k_means
+from ..baselines import AverageReal, Baseline, KMeans, Layout
 from ..core.distiller import Distiller
 from ..core.objective import Classification
 from ..data import LabelledData
 from ..errors import ConfigError
 from .config import RunConfig
+
+STARTS: dict[str, Baseline] = {"average": AverageReal(), "k-means": KMeans()}
 
 
 def start_images(config: RunConfig, data: LabelledData, distiller: Distiller) -> Tensor | None:
@@ -20,9 +22,6 @@ def start_images(config: RunConfig, data: LabelledData, distiller: Distiller) ->
             f"{config.start}.",
             "Set start to noise.",
         )
-    classes = distiller.objective.classes(distiller.network.outputs)
-    layout = {"classes": classes, "steps": config.steps}
-    layout["images_per_class"] = config.images_per_class
-    if config.start == "average":
-        return average_real(data, distiller.network, **layout).inputs
-    return k_means(data, distiller.network, **layout, seed=config.seed).inputs
+    images = config.images_per_class * distiller.objective.classes(distiller.network.outputs)
+    layout = Layout.of(distiller.network, config.steps, images)
+    return STARTS[config.start].draw(data, layout, config.seed).inputs

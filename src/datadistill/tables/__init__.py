@@ -1,1 +1,23 @@
-"""Experiments beside each other: what fills the paper's tables."""
+"""Experiments beside each other: the tables of the paper, with a cache of finished parts."""
+
+from .baseline import baseline_table
+from .comparison import Comparison, compare
+from .context import TableSettings
+from .image_sets import Counts
+from .linear import LinearBound, linear_bound
+from .poisoning import PoisoningRow, poisoning_table
+from .rows import BaselineTable, TableRow
+
+__all__ = [
+    "BaselineTable",
+    "Comparison",
+    "Counts",
+    "LinearBound",
+    "PoisoningRow",
+    "TableRow",
+    "TableSettings",
+    "baseline_table",
+    "compare",
+    "linear_bound",
+    "poisoning_table",
+]

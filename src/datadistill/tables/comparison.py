@@ -1,24 +1,17 @@
-"""What distilled data for one network are worth: the same network trained on other data."""
+"""Distilled data for one network, compared with the same network trained on other data."""
 
-import functools
 import statistics
 from dataclasses import dataclass
 
 from ..artefact import DistilledData
-from ..baselines import random_real
+from ..baselines import Layout, RandomReal
 from ..core.initialization import networks_for
 from ..data import LabelledData
-from ..evaluation import curve, evaluate, test_networks, train_on_all
-from ..evaluation.search import (
-    EPOCHS,
-    LEARNING_RATES,
-    Choice,
-    Rate,
-    Score,
-    scheduled,
-    search,
-)
+from ..evaluation import evaluate, test_networks, train_on_all
+from ..evaluation.search import LEARNING_RATES, search
 from ..progress import ProgressCallback, silent
+from .context import TableNetworks
+from .image_sets import HELD_OUT
 
 SETS = 10
 """How many sets of random real images are drawn."""
@@ -68,38 +61,24 @@ def compare(
     The learning rate and epochs of the random real images are chosen on held-out training
     data, from the paper's choices, the mean learned rate and 1.
     """
-    network, objective = distilled.network(device=device), distilled.objective
-    sample = functools.partial(distilled.initial_weights, network)
-    train_and_test = functools.partial(
-        curve, network=network, sample=sample, objective=objective, networks=1
-    )
-    schedule = distilled.header.schedule
-    rest, validation = train.hold_out(0.1, seed=0)
-    sets = [
-        random_real(
-            rest,
-            network,
-            classes=train.classes,
-            steps=schedule.steps,
-            images_per_class=schedule.images // train.classes,
-            seed=number,
-        )
-        for number in range(SETS)
-    ]
-
-    def measure(number: int, rate: Rate) -> dict[int, Score]:
-        steps = scheduled(sets[number], Choice(rate, max(EPOCHS)))
-        after = [epochs * schedule.steps for epochs in EPOCHS]
-        results = train_and_test(steps, data=validation, after=after)
-        return {e: Score.of(result) for e, result in zip(EPOCHS, results, strict=True)}
+    networks = TableNetworks(distilled, distilled.network(device=device))
+    network, objective = networks.network, distilled.objective
+    rest, validation = train.hold_out(HELD_OUT, seed=0)
+    layout = Layout.of(network, *distilled.inputs.shape[:2])
+    sets = [RandomReal().draw(rest, layout, number) for number in range(SETS)]
 
     # Beyond the paper's choices: real images must not lose because the range was too narrow.
     mean_rate = float(distilled.learning_rates.mean())
-    rates = (mean_rate, *LEARNING_RATES, 1.0)
-    better = objective.higher_is_better
-    choice = search(measure, sets=SETS, rates=rates, higher_is_better=better, progress=progress)
-    tested = [train_and_test(scheduled(steps, choice), data=test_data)[0] for steps in sets]
-    theta0 = sample(networks_for(0, "held-out network", [0]))
+    choice = search(
+        lambda number, rate: networks.scores(sets[number], rate, validation),
+        sets=SETS,
+        rates=(mean_rate, *LEARNING_RATES, 1.0),
+        higher_is_better=objective.higher_is_better,
+        progress=progress,
+    )
+    schedules = [networks.scheduled(images, choice) for images in sets]
+    tested = [networks.train_and_test(steps, test_data)[0] for steps in schedules]
+    theta0 = networks.sample(networks_for(0, "held-out network", [0]))
     fully_trained = train_on_all(network, theta0, train, objective, progress=progress)
     return Comparison(
         untrained=test_networks(network, theta0, test_data, objective).mean,

@@ -1,268 +1,258 @@
-"""The measurements of the baseline table, each kept as soon as it is there."""
+"""What the baseline table is measured with: networks, data, and a cache of finished parts."""
 
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from pydantic import Field, TypeAdapter
+from pydantic import TypeAdapter
 
 from ..artefact import DistilledData
-from ..baselines import optimised_real
+from ..baselines import Baseline, Layout
 from ..core.distilled import Steps
 from ..core.network import Network
+from ..core.split import Body, split, steps_through
 from ..data import LabelledData
-from ..evaluation import curve
+from ..data.features import Features
+from ..evaluation import DEFAULT_BYTES, curve
 from ..evaluation.held_out import Sample
 from ..evaluation.result import Evaluation
-from ..evaluation.search import (
-    EPOCHS,
-    LEARNING_RATES,
-    Choice,
-    Rate,
-    Score,
-    scheduled,
-    search,
-)
-from ..models.description import weights_hash
+from ..evaluation.search import EPOCHS, Choice, Rate, Score, scheduled
+from ..pools import HeldOutInit, PoolInit
 from ..progress import Progress, ProgressCallback, silent
-from .counts import Counts as Counts
-from .counts import Select as Select
-from .result_cache import Parts, Unit
+from .image_sets import HELD_OUT, Counts, Make
+from .result_cache import ResultCache, Unit
+from .rows import Select
 
 FIGURES = TypeAdapter(list[Unit])
-SCORES = TypeAdapter(list[tuple[Unit, Annotated[int, Field(ge=0)]]])
-RATES: tuple[Rate, ...] = ("learned", *LEARNING_RATES)
-CHOOSING_SEED = 1  # added to the seed of the reported networks
-
-Images = Callable[[str, int], Steps]
-"""The images of a baseline, by its name and the number of the set."""
 
 Values = tuple[tuple[float, ...], ...]
 """The accuracy of every network, for every set of images."""
 
+Figures = Callable[[], list[float]]
+"""Computes accuracies."""
+
 
 @dataclass(frozen=True)
-class Bench:
-    """Everything that the rows of the table are measured with.
+class TableSettings:
+    """How the baseline table is measured.
+
+    Attributes:
+        select: The data on which learning rates, epochs, norms and K are chosen.
+        networks: Held-out networks for each figure; by default 200, or 1 for a fixed
+            initialization.
+        seed: Seed of the held-out networks; others choose.
+        device: Where to compute: auto, cpu, cuda or mps.
+        memory: Memory limit, in bytes, of the networks that are trained side by side.
+        counts: How many sets and networks.
+    """
+
+    select: Select = "train"
+    networks: int | None = None
+    seed: int = 0
+    device: str = "auto"
+    memory: int = DEFAULT_BYTES
+    counts: Counts = field(default_factory=Counts)
+
+
+@dataclass(frozen=True)
+class FrozenFeatures:
+    """What enters the layers that learn: features of frozen layers, or images if none are frozen.
+
+    All data pass through the frozen layers once; what is trained sees only the features.
 
     Attributes:
         distilled: The distilled data.
-        network: Their network.
-        images: The images of a baseline, by its name and the number of the set.
-        train: All real training data.
+        network: The layers that learn.
+        train: Real training data.
         test: Real test data.
-        choosing: What learning rates, epochs, norms and K are chosen on.
-        picking: Held-out training data on which optimised real images are picked.
-        select: Which data ``choosing`` are.
-        networks: Held-out networks for each figure.
-        seed: Which; others choose.
-        others: Draws the networks that choose, where the next seed does not give others.
-        counts: How many sets and networks.
-        memory: Bound of bytes for networks that are trained side by side.
-        parts: Where finished parts are kept.
-        progress: Called often.
+        body: The frozen layers, if there are any.
     """
 
     distilled: DistilledData
     network: Network
-    images: Images
     train: LabelledData
     test: LabelledData
-    choosing: LabelledData
-    picking: LabelledData
-    select: Select
-    networks: int
-    seed: int
-    others: Sample | None
-    counts: Counts
-    memory: int
-    parts: Parts
-    progress: ProgressCallback
+    body: Body | None = None
 
-    def distilled_data(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """The figures of the distilled data: networks before, and after training on them."""
-        steps = self.distilled.steps
-        after = (0, len(steps.schedule))
+    def extract(self, progress: ProgressCallback) -> "FrozenFeatures":
+        """Passes all data through the frozen layers, if there are any and the features fit."""
+        network, found = self.network, split(self.network)
+        if found is None or self.train.augmentation:
+            return self
+        place = network.device, network.dtype
+        featured = [Features(data, found.body, *place) for data in (self.train, self.test)]
+        if not all(features.fit for features in featured):
+            return self
+        train, test = (features.whole(progress) for features in featured)
+        steps = steps_through(found.body, self.distilled.steps.to(*place))
+        distilled = replace(self.distilled, steps=steps)
+        return FrozenFeatures(distilled, found.head, train, test, found.body)
 
-        def compute() -> list[float]:
-            shown = self.shown("distilled", 0, 1, self.networks)
-            untrained, trained = self._curve(
-                steps, self.test, self.networks, self.seed, after, shown
-            )
-            return [*untrained.values, *trained.values]
+    def images_of(self, images: LabelledData, network: Network) -> Make:
+        """Makes the images of baselines, as they enter the layers that learn.
 
-        tensors = {"inputs": steps.inputs, "labels": steps.labels, "rates": steps.learning_rates}
-        key = {"what": "distilled", "data": weights_hash(tensors), **self._reported}
-        both = self.parts.get(key, compute, FIGURES, 2 * self.networks)
-        return tuple(both[: self.networks]), tuple(both[self.networks :])
+        Args:
+            images: Real training images, before any layer.
+            network: The whole network.
+        """
+        shape, body = self.distilled.inputs.shape[:2], self.body
+        data, _ = images.hold_out(HELD_OUT, seed=0)
+        layout = Layout.of(network, *shape)
+        if body is None:
+            return lambda baseline, number: baseline.draw(data, layout, number)
+        features, _ = self.train.hold_out(HELD_OUT, seed=0)
+        features_layout = Layout.of(self.network, *shape)
 
-    def random_real(self) -> tuple[Values, str]:
-        """Figures of random real images, and the learning rate and epochs chosen."""
-        choice = self._choose("random real")
-        return self._figures("random real", range(self.counts.sets), choice), _text(choice)
+        def make(baseline: Baseline, number: int) -> Steps:
+            if baseline.selects_examples:  # whose features are there already
+                return baseline.draw(features, features_layout, number)
+            return steps_through(body, baseline.draw(data, layout, number))
 
-    def optimised_real(self) -> tuple[Values, str]:
-        """The same of the best of many random sets, picked at the rate chosen for those."""
-        counts, choice = self.counts, self._choose("random real", stage="optimised real")
+        return make
 
-        def score(number: int) -> float:
-            key = {
-                "what": "pick",
-                "set": number,
-                "choice": list(choice),
-                **self._learned(choice.rate),
-                "networks": self.few(counts.picking_networks),
-                "examples": len(self.picking),
-                "seed": self.seed + CHOOSING_SEED,
-                **self.drawn_from,
-            }
-            found = self.parts.get(key, lambda: self._pick(number, choice), FIGURES, 1)[0]
-            self.progress(Progress("optimised real: picking", number + 1, counts.drawn))
-            return found
 
-        numbers = optimised_real(score, drawn=counts.drawn, kept=counts.kept)
-        return self._figures("random real", numbers, choice, "optimised real"), _text(choice)
+@dataclass(frozen=True)
+class TableNetworks:
+    """Networks that are trained on images and tested.
 
-    def k_means(self) -> tuple[Values, str]:
-        """The same of centroids."""
-        choice = self._choose("k-means")
-        return self._figures("k-means", range(self.counts.sets), choice), _text(choice)
+    Attributes:
+        distilled: The distilled data: their objective, update rule and initialization.
+        network: The layers that learn.
+        count: How many held-out networks.
+        seed: Which held-out networks.
+        memory: Memory limit in bytes.
+        drawn: Draws their initial weights, if the initialization of the distilled data does not.
+    """
 
-    def average_real(self) -> tuple[Values, str]:
-        """The same of class means."""
-        choice = self._choose("average real", sets=1)
-        return self._figures("average real", [0], choice), _text(choice)
+    distilled: DistilledData
+    network: Network
+    count: int = 1
+    seed: int = 0
+    memory: int = DEFAULT_BYTES
+    drawn: Sample | None = None
 
     @property
     def sample(self) -> Sample:
-        """Draws the networks that are reported."""
-        return functools.partial(self.distilled.initial_weights, self.network)
+        """Draws initial weights, of one network per generator."""
+        return self.drawn or functools.partial(self.distilled.initial_weights, self.network)
 
-    @property
-    def choosing_sample(self) -> Sample:
-        """Draws the networks that choose."""
-        return self.others or self.sample
+    def few(self, networks: int) -> int:
+        """How many networks choose or refer; one for a fixed initialization."""
+        return 1 if self.distilled.initialization.fixed else networks
 
-    @property
-    def _reported(self) -> dict[str, int]:
-        return {"networks": self.networks, "seed": self.seed}
+    def others(self, count: int) -> "TableNetworks":
+        """Other networks to choose with: of the next seed, or training networks of the pool.
 
-    @property
-    def selected(self) -> dict[str, object]:
-        """What a choice depends on beside what it is of."""
-        return {"select": self.select, "examples": len(self.choosing), **self.drawn_from}
+        The held-out networks of a pool come in order, whatever the seed.
+        """
+        drawn, initialization = None, self.distilled.initialization
+        if isinstance(initialization, HeldOutInit):
+            drawn = functools.partial(PoolInit(initialization.found).sample, self.network)
+        return replace(self, count=self.few(count), seed=self.seed + 1, drawn=drawn)
 
-    @property
-    def drawn_from(self) -> dict[str, str]:
-        """Where the networks that choose come from, if not from the next seed."""
-        return {"from": "training networks of the pool"} if self.others else {}
-
-    def _learned(self, rate: Rate) -> dict[str, object]:
-        """The learned learning rates, where a figure depends on them."""
-        return {"learned": self.distilled.learning_rates.tolist()} if rate == "learned" else {}
-
-    def _choose(self, baseline: str, sets: int | None = None, stage: str | None = None) -> Choice:
-        """The learning rate and epochs with which a baseline is best on the choosing data."""
-        few = self.counts.sets if self.distilled.initialization.fixed else self.counts.choosing_sets
-
-        def shown(done: Progress) -> None:
-            self.progress(replace(done, stage=f"{stage or baseline}: choosing"))
-
-        measure = functools.partial(self._trial, baseline)
-        return search(measure, sets=sets or few, rates=RATES, progress=shown)
-
-    def _trial(self, baseline: str, number: int, rate: Rate) -> dict[int, Score]:
-        """How good networks are after each number of epochs on a set, with a rate."""
-        networks, seed = self.few(self.counts.choosing_networks), self.seed + CHOOSING_SEED
-
-        def compute() -> list[tuple[float, int]]:
-            steps = self._scheduled(baseline, number, Choice(rate, max(EPOCHS)))
-            after = [epochs * len(steps.inputs) for epochs in EPOCHS]
-            results = self._curve(steps, self.choosing, networks, seed, after, choose=True)
-            scores = [Score.of(result) for result in results]
-            return [(score.mean, score.diverged) for score in scores]
-
-        key = {
-            "what": "trial",
-            "baseline": baseline,
-            "set": number,
-            "rate": rate,
-            **self._learned(rate),
-            "epochs": EPOCHS,
-            "networks": networks,
-            "seed": seed,
-            **self.selected,
-        }
-        scores = self.parts.get(key, compute, SCORES, len(EPOCHS))
-        return {e: Score(*score) for e, score in zip(EPOCHS, scores, strict=True)}
-
-    def _pick(self, number: int, choice: Choice) -> list[float]:
-        """The accuracy on training data by which a set of random real images is picked."""
-        steps = self._scheduled("random real", number, choice)
-        networks = self.few(self.counts.picking_networks)
-        seed = self.seed + CHOOSING_SEED
-        (result,) = self._curve(steps, self.picking, networks, seed, choose=True)
-        return [result.mean]
-
-    def _figures(
-        self, baseline: str, numbers: Sequence[int], choice: Choice, name: str | None = None
-    ) -> Values:
-        """The accuracy on the test data of every network, for some sets of a baseline."""
-        stage, total = name or baseline, len(numbers) * self.networks
-
-        def compute(done: int, number: int) -> list[float]:
-            steps = self._scheduled(baseline, number, choice)
-            shown = self.shown(stage, done, len(numbers), self.networks)
-            return list(
-                self._curve(steps, self.test, self.networks, self.seed, None, shown)[0].values
-            )
-
-        values: list[tuple[float, ...]] = []
-        for done, number in enumerate(numbers):
-            key = {
-                "what": "figure",
-                "baseline": baseline,
-                "set": number,
-                "choice": list(choice),
-                **self._learned(choice.rate),
-                **self._reported,
-            }
-            make = functools.partial(compute, done, number)
-            values.append(tuple(self.parts.get(key, make, FIGURES, self.networks)))
-            self.progress(Progress(stage, (done + 1) * self.networks, total))
-        return tuple(values)
-
-    def _scheduled(self, baseline: str, number: int, choice: Choice) -> Steps:
-        return scheduled(self.images(baseline, number), choice, self.distilled.learning_rates)
-
-    def _curve(
+    def train_and_test(
         self,
         steps: Steps,
         data: LabelledData,
-        networks: int,
-        seed: int,
         after: Sequence[int] | None = None,
         progress: ProgressCallback = silent,
-        choose: bool = False,
     ) -> list[Evaluation]:
+        """Trains the networks on steps and tests them after some updates, or after the last."""
         return curve(
             steps,
             self.network,
-            self.choosing_sample if choose else self.sample,
+            self.sample,
             data,
             self.distilled.objective,
             rule=self.distilled.rule,
-            networks=networks,
-            seed=seed,
+            networks=self.count,
+            seed=self.seed,
             after=after,
             memory=self.memory,
             progress=progress,
         )
 
-    def few(self, networks: int) -> int:
-        """How many networks choose or refer; one for a fixed initialization."""
-        return 1 if self.distilled.initialization.fixed else networks
+    def scores(self, images: Steps, rate: Rate, data: LabelledData) -> dict[int, Score]:
+        """The score after each number of epochs that is tried, from one training at a rate."""
+        steps = self.scheduled(images, Choice(rate, max(EPOCHS)))
+        after = [epochs * len(steps.inputs) for epochs in EPOCHS]
+        results = self.train_and_test(steps, data, after)
+        return {e: Score.of(result) for e, result in zip(EPOCHS, results, strict=True)}
+
+    def scheduled(self, images: Steps, choice: Choice) -> Steps:
+        """The images with the learning rates and epochs of a choice."""
+        return scheduled(images, choice, self.distilled.learning_rates)
+
+
+@dataclass(frozen=True)
+class TableData:
+    """The real data of the table, as they enter the layers that learn.
+
+    Attributes:
+        train: All training data.
+        test: Test data.
+        choosing: The data on which learning rates, epochs, norms and K are chosen.
+        picking: Held-out training data on which the best sets are picked.
+        select: Which data ``choosing`` are.
+    """
+
+    train: LabelledData
+    test: LabelledData
+    choosing: LabelledData
+    picking: LabelledData
+    select: Select
+
+    @classmethod
+    def of(
+        cls, train: LabelledData, test: LabelledData, select: Select, examples: int
+    ) -> "TableData":
+        """Takes samples of held-out training data to choose and pick on, or of the test data."""
+        _, held_out = train.hold_out(HELD_OUT, seed=0)
+        choosing = held_out if select == "train" else test
+        samples = choosing.sample(examples, "choosing"), held_out.sample(examples, "picking")
+        return cls(train, test, *samples, select)
+
+
+@dataclass(frozen=True)
+class TableContext:
+    """What the rows of the table are measured with.
+
+    Attributes:
+        networks: The networks that are reported.
+        data: The real data.
+        make: Makes the images of baselines.
+        counts: How many sets and networks.
+        cache: The finished parts.
+        progress: Called often.
+    """
+
+    networks: TableNetworks
+    data: TableData
+    make: Make
+    counts: Counts
+    cache: ResultCache
+    progress: ProgressCallback
+
+    @property
+    def distilled(self) -> DistilledData:
+        """The distilled data."""
+        return self.networks.distilled
+
+    @property
+    def selected(self) -> dict[str, object]:
+        """What a choice depends on, beside what it is of."""
+        data = {"select": self.data.select, "examples": len(self.data.choosing)}
+        return {**data, **self.drawn_from}
+
+    @property
+    def drawn_from(self) -> dict[str, str]:
+        """Where the networks that choose come from, if not from the next seed."""
+        from_pool = isinstance(self.distilled.initialization, HeldOutInit)
+        return {"from": "training networks of the pool"} if from_pool else {}
+
+    def figures(self, key: Mapping[str, object], compute: Figures, count: int) -> list[float]:
+        """Accuracies from the cache, or computed and put there."""
+        return self.cache.get(key, compute, FIGURES, count)
 
     def shown(self, stage: str, done: int, sets: int, units: int) -> ProgressCallback:
         """Turns the progress of one set into that of all sets of a row, in units of each."""
@@ -272,8 +262,3 @@ class Bench:
             self.progress(Progress(stage, finished, sets * units, inner.values))
 
         return show
-
-
-def _text(choice: Choice) -> str:
-    rate = choice.rate if choice.rate == "learned" else f"lr {choice.rate:g}"
-    return f"{rate}, {choice.epochs} epoch{'s' if choice.epochs > 1 else ''}"

@@ -1,4 +1,4 @@
-"""Finished parts of long evaluations, kept in ``results.json`` as soon as they are there."""
+"""Finished parts of long evaluations, saved in ``results.json`` one by one."""
 
 import hashlib
 import json
@@ -9,10 +9,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from ..errors import RunError
-from ..files import write_atomically
+from ..runs.store.results import read_results, write_results
 
-LIMIT = 2**26  # bytes
 SECTION = "baselines"
 PARTS = "parts"
 
@@ -21,11 +19,11 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Parts:
-    """What is known already, by everything that determines it.
+class ResultCache:
+    """Finished parts, by everything that determines them.
 
     Attributes:
-        path: The ``results.json`` in which parts are kept; None keeps them in memory only.
+        path: The ``results.json`` in which parts are saved; None keeps them in memory only.
         context: What all parts depend on, e.g. hashes of the data.
         known: The parts, by the hash of what determines each.
     """
@@ -35,8 +33,8 @@ class Parts:
     known: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @classmethod
-    def read(cls, path: Path | None, context: Mapping[str, object]) -> "Parts":
-        """Reads the parts of earlier calls; what is not sound is computed again."""
+    def read(cls, path: Path | None, context: Mapping[str, object]) -> "ResultCache":
+        """Reads the parts of earlier calls; invalid ones are computed again."""
         section = read_results(path).get(SECTION) if path else None
         known = section.get(PARTS) if isinstance(section, dict) else None
         return cls(path, context, dict(known) if isinstance(known, dict) else {})
@@ -48,13 +46,13 @@ class Parts:
         shape: TypeAdapter[T],
         count: int | None = None,
     ) -> T:
-        """Returns a part: the kept one, or else what ``compute`` gives, which is then kept.
+        """Returns a part from the cache, or computes and saves it.
 
         Args:
-            key: What determines the part, beside the context. Must be JSON.
-            compute: Makes the part.
-            shape: What a sound part looks like; any other is computed again.
-            count: How many entries a part that is a list has.
+            key: What determines the part, beside the context; plain JSON.
+            compute: Computes the part.
+            shape: The type of a valid part; any other is computed again.
+            count: The number of entries, if the part is a list.
         """
         digest = _digest({"context": self.context, "part": key})
         kept = self.known.get(digest)
@@ -71,39 +69,13 @@ class Parts:
         return value
 
     def write(self, section: Mapping[str, object]) -> None:
-        """Puts something into our section of the file; all other content stays."""
+        """Updates our section of the file; the other sections stay."""
         if self.path is None:
             return
-        content = read_results(self.path)
-        own = content.get(SECTION)
-        content[SECTION] = {**(own if isinstance(own, dict) else {}), **section}
-        write_atomically(self.path, (json.dumps(content) + "\n").encode())
-
-
-def read_results(path: Path) -> dict[str, Any]:
-    """Reads a ``results.json``; empty if there is none, an error if it is damaged."""
-    try:
-        if path.stat().st_size > LIMIT:
-            raise _damaged(path, f"it is larger than {LIMIT} bytes")
-        content = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise _damaged(path, error.strerror or str(error)) from error
-    except (ValueError, RecursionError) as error:
-        raise _damaged(path, "it is not JSON") from error
-    if not isinstance(content, dict):
-        raise _damaged(path, "it holds no JSON object")
-    return content
+        own = read_results(self.path).get(SECTION)
+        write_results(self.path, {SECTION: {**(own if isinstance(own, dict) else {}), **section}})
 
 
 def _digest(value: object) -> str:
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _damaged(path: Path, how: str) -> RunError:
-    return RunError(
-        f"{path} cannot be read: {how}.",
-        "Remove it; the figures that it held will be computed again.",
-    )

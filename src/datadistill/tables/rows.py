@@ -1,20 +1,23 @@
-"""The baseline table: its rows, and what they were measured on."""
+"""The baseline table: its rows, and the setting they were measured in."""
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 
 from ..baselines.paper import Figure
-from .counts import Select
+
+Select = Literal["train", "test"]
+"""What chooses learning rates and epochs: held-out training data, or as in the paper the test."""
 
 
 @dataclass(frozen=True)
-class Row:
-    """One way to train or classify, and what it reaches.
+class TableRow:
+    """One way to train or classify, and its accuracy.
 
     Attributes:
-        name: Which, e.g. ``random real``.
+        name: The name of the row, e.g. ``random real``.
         values: The accuracy of every network, for every set of images.
         chosen: The learning rate and epochs, or norm and K, that were chosen; empty if none.
         paper: The paper's figure in percent, if it has this experiment.
@@ -32,7 +35,7 @@ class Row:
 
     @property
     def networks(self) -> int:
-        """How many networks were trained on each set; 1 stands also for no network."""
+        """How many networks were trained on each set; 1 if no network is involved."""
         return len(self.values[0])
 
     @property
@@ -51,7 +54,7 @@ class Row:
 
 @dataclass(frozen=True)
 class BaselineTable:
-    """Distilled data beside every baseline and reference.
+    """Distilled data compared with every baseline and reference.
 
     Attributes:
         rows: In the paper's order, between the references.
@@ -65,7 +68,7 @@ class BaselineTable:
         select: What the learning rates, epochs, norms and K were chosen on.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     data: str
     test_examples: int
     network: str
@@ -75,7 +78,7 @@ class BaselineTable:
     steps: int
     select: Select
 
-    def __getitem__(self, name: str) -> Row:
+    def __getitem__(self, name: str) -> TableRow:
         return next(row for row in self.rows if row.name == name)
 
     def summary(self) -> dict[str, object]:

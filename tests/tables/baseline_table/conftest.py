@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import datadistill as dd
-from datadistill.tables.baseline_table import BaselineTable
+from datadistill.tables import BaselineTable
 
 from .helpers import Digits, table_of
 

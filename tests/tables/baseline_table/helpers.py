@@ -1,14 +1,14 @@
 """Small tables, and what is in them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import datadistill as dd
 from datadistill.core.distilled import Steps
 from datadistill.evaluation import curve
-from datadistill.tables.baseline_table import BaselineTable, baseline_table
-from datadistill.tables.counts import Counts
+from datadistill.tables import BaselineTable, Counts, TableSettings, baseline_table
 
 Digits = tuple[dd.LabelledData, dd.LabelledData]
 
@@ -32,8 +32,9 @@ GRADIENT_STEPS = ("random real", "optimised real", "k-means", "average real")
 def table_of(
     distilled: dd.DistilledData, data: Digits, results: Path | None = None, **options: Any
 ) -> BaselineTable:
-    options = {"networks": NETWORKS, "counts": FEW, **options}
-    return baseline_table(distilled, *data, results=results, **options)
+    others = {name: options.pop(name) for name in ("progress", "baselines") if name in options}
+    settings = replace(TableSettings(networks=NETWORKS, counts=FEW), **options)
+    return baseline_table(distilled, *data, settings=settings, results=results, **others)
 
 
 def parts_of(path: Path, what: str) -> list[dict[str, Any]]:

@@ -9,17 +9,17 @@ import pytest
 import torch
 
 import datadistill as dd
-from datadistill.baselines import average_real, k_means, neighbour_accuracy, random_real
+from datadistill.baselines import AverageReal, KMeans, Layout, RandomReal, neighbour_accuracy
 from datadistill.core.distilled import Steps
 from datadistill.errors import ConfigError, DataError
 from datadistill.evaluation.search import EPOCHS, LEARNING_RATES, Choice, scheduled
-from datadistill.tables.baseline_table import PAPER_COUNTS, BaselineTable, baseline_table
+from datadistill.tables import BaselineTable, Counts, baseline_table
 
 from .helpers import FEW, GRADIENT_STEPS, Digits, accuracies, parts_of, table_of
 
 
 def test_the_counts_are_those_of_the_protocol() -> None:
-    counts = PAPER_COUNTS
+    counts = Counts()
     assert (counts.sets, counts.drawn, counts.kept) == (10, 50, 10)
     assert (counts.picking_networks, counts.examples) == (20, 1024)
 
@@ -28,8 +28,8 @@ def test_every_figure_is_that_of_its_images_at_what_was_chosen(
     distilled: dd.DistilledData, small: Digits, whole: tuple[BaselineTable, Path]
 ) -> None:
     table, (train, test) = whole[0], small
-    network, (rest, _) = distilled.network(), train.hold_out(0.1, seed=0)
-    counts = {"classes": 10, "steps": 2, "images_per_class": 1}
+    rest, _ = train.hold_out(0.1, seed=0)
+    layout = Layout(classes=10, steps=2)
 
     def trained(row: str, steps: Steps) -> tuple[float, ...]:
         rate, epochs = table[row].chosen.removeprefix("lr ").removesuffix("s").split(", ")
@@ -37,9 +37,9 @@ def test_every_figure_is_that_of_its_images_at_what_was_chosen(
         choice = Choice("learned" if rate == "learned" else float(rate), number)
         return accuracies(distilled, scheduled(steps, choice, distilled.learning_rates), test)
 
-    random = [random_real(rest, network, seed=s, **counts) for s in range(FEW.drawn)]
-    centroids = [k_means(rest, network, seed=s, **counts) for s in range(FEW.sets)]
-    mean = average_real(rest, network, **counts)
+    random = [RandomReal().draw(rest, layout, seed=s) for s in range(FEW.drawn)]
+    centroids = [KMeans().draw(rest, layout, seed=s) for s in range(FEW.sets)]
+    mean = AverageReal().draw(rest, layout)
     assert table["distilled"].values == (accuracies(distilled, distilled.steps, test),)
     assert table["random real"].values == tuple(trained("random real", s) for s in random[:2])
     assert table["k-means"].values == tuple(trained("k-means", s) for s in centroids)

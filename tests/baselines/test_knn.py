@@ -7,10 +7,15 @@ import torch
 from sklearn.neighbors import KNeighborsClassifier
 
 import datadistill as dd
-from datadistill.baselines import k_means, nearest_neighbours, neighbour_accuracy, random_real
-from datadistill.baselines.nearest_neighbours import CHOICES, Norm
-from datadistill.core.distilled import Steps
-from datadistill.core.network import Network
+from datadistill.baselines import (
+    Baseline,
+    KMeans,
+    Layout,
+    RandomReal,
+    nearest_neighbours,
+    neighbour_accuracy,
+)
+from datadistill.baselines.knn import CHOICES, Norm
 
 Data = tuple[dd.LabelledData, dd.LabelledData]
 CPU = torch.device("cpu")
@@ -40,13 +45,12 @@ def test_random_data_are_classified_as_by_scikit_learn(
 
 
 @pytest.mark.parametrize(("norm", "neighbours"), CHOICES)
-@pytest.mark.parametrize("make", [random_real, k_means])
+@pytest.mark.parametrize("baseline", [RandomReal(), KMeans()], ids=lambda one: one.name)
 def test_mnist_is_classified_as_by_scikit_learn(
-    mnist: Data, make: Any, norm: Norm, neighbours: int
+    mnist: Data, baseline: Baseline, norm: Norm, neighbours: int
 ) -> None:
     train, test = mnist[0].part(torch.arange(2000), "train"), mnist[1]
-    network = Network(dd.models.LeNet(), train.example())
-    steps: Steps = make(train, network, classes=10, steps=10)
+    steps = baseline.draw(train, Layout(classes=10, steps=10))
     test = test.part(torch.arange(1000), "test")
     inputs, labels = test.batch(slice(None), CPU, torch.float32)
     images, classes = steps.inputs.flatten(0, 1), steps.labels.flatten()

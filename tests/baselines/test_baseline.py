@@ -1,0 +1,184 @@
+"""The seam: baselines by name, by reference and by record; one file adds one."""
+
+import dataclasses
+import importlib.util
+import json
+import os
+import pkgutil
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import datadistill as dd
+from datadistill import baselines
+from datadistill.baselines import (
+    BASELINES,
+    AverageReal,
+    Baseline,
+    KMeans,
+    Layout,
+    OptimisedReal,
+    RandomReal,
+    Stream,
+    find,
+    from_record,
+)
+from datadistill.core.distilled import Steps
+from datadistill.core.network import Network
+from datadistill.errors import ConfigError, DataDistillError, ModelError
+
+Digits = tuple[dd.LabelledData, dd.LabelledData]
+
+OWN = '''
+from dataclasses import dataclass
+
+import torch
+
+from datadistill.baselines import Baseline
+
+
+@dataclass(frozen=True)
+class Noise(Baseline):
+    """Noise around a level."""
+
+    level: float = 0.5
+    name = "noise"
+
+    def steps(self, data, layout, stream):
+        shape = (layout.classes, layout.per_class, *data.input_shape)
+        return layout.arrange(self.level + torch.randn(shape, generator=stream("noise")))
+
+
+class Broken(Noise):
+    def __init__(self, needed):
+        pass
+
+
+function = print
+'''
+
+
+@dataclasses.dataclass(frozen=True)
+class Constant(Baseline):
+    value: float = 1.0
+
+    def steps(self, data: dd.LabelledData, layout: Layout, stream: Stream) -> Steps:
+        shape = (layout.classes, layout.per_class, *data.input_shape)
+        return layout.arrange(torch.full(shape, self.value))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "my_baselines.py"
+    path.write_text(OWN)
+    return path
+
+
+def test_the_built_in_baselines_are_known_by_the_names_of_their_rows() -> None:
+    kinds = {RandomReal, OptimisedReal, KMeans, AverageReal}
+    assert kinds <= {*BASELINES.values()}
+    for name, kind in BASELINES.items():
+        assert kind.name == name
+        assert type(find(name)) is kind
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("kmeans", "k-means"), ("random", "random real"), ("Average", "average")]
+)
+def test_an_unknown_name_is_an_error_that_names_the_nearest(name: str, near: str) -> None:
+    for make in (lambda: find(name), lambda: from_record({"name": name})):
+        with pytest.raises(ConfigError, match=f"no baseline called '{name}'.*mean '{near}") as told:
+            make()
+        assert len(str(told.value).splitlines()) == 2
+
+
+def test_records_are_plain_data_that_make_the_same_baseline(file: Path, digits: Digits) -> None:
+    own = find(f"{file}:Noise")
+    for baseline in (RandomReal(), KMeans(), own, Constant(3.0)):
+        record = json.loads(json.dumps(baseline.record()))
+        again = from_record(record)
+        assert type(again) is type(baseline)
+        assert again.record() == record
+        made = [one.draw(digits[0], Layout(10), seed=3) for one in (baseline, again)]
+        assert torch.equal(made[0].inputs, made[1].inputs)
+    assert RandomReal().record() == {"name": "random real"}
+    assert own.record() == {"name": "noise", "class": "my_baselines:Noise", "level": 0.5}
+    assert Constant(3.0).record()["value"] == 3.0
+
+
+def test_a_baseline_without_a_name_is_called_like_its_class() -> None:
+    assert Constant().name == "Constant"
+
+
+def test_references_that_name_no_baseline_are_refused(file: Path) -> None:
+    for reference, error, told in (
+        (f"{file}:Nois", ModelError, "Noise"),
+        (f"{file}:function", ConfigError, "is not a baseline"),
+        (f"{file}:Broken", ConfigError, "cannot be made without arguments"),
+        ("nowhere.py:Mine", ModelError, "There is no file"),
+    ):
+        with pytest.raises(error, match=told) as caught:
+            find(reference)
+        assert isinstance(caught.value, DataDistillError)
+
+
+def test_images_of_another_shape_are_refused(digits: Digits) -> None:
+    class OneStep(Constant):
+        name = "one step"
+
+        def steps(self, data: dd.LabelledData, layout: Layout, stream: Stream) -> Steps:
+            made = super().steps(data, layout, stream)
+            return dataclasses.replace(made, inputs=made.inputs[:1])
+
+    with pytest.raises(ConfigError, match=r"'one step' made inputs of shape \(1, 10, 1, 28, 28\)"):
+        OneStep().draw(digits[0], Layout(10, steps=2))
+
+
+def test_a_set_is_a_function_of_its_stream(digits: Digits, file: Path) -> None:
+    own = find(f"{file}:Noise")
+    first, again, other = (own.draw(digits[0], Layout(10), seed=s).inputs for s in (1, 1, 2))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_the_layout_of_a_network_has_its_classes_device_and_dtype(digits: Digits) -> None:
+    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10)).double()
+    network = Network(module, digits[0].example())
+    assert Layout.of(network, 3, 20) == Layout(10, 3, 2, torch.float64, network.device)
+    with pytest.raises(ConfigError, match="15 images for 10 classes"):
+        Layout.of(network, 3, 15)
+
+
+def test_one_new_file_in_the_package_adds_a_baseline(tmp_path: Path) -> None:
+    """In a copy of the package, where no other file mentions it."""
+    source = Path(dd.__file__).parent
+    ignored = shutil.ignore_patterns("__pycache__")
+    package = shutil.copytree(source, tmp_path / "datadistill", ignore=ignored)
+    added = OWN.replace("@dataclass", "@register\n@dataclass").replace(
+        "from datadistill.baselines import Baseline",
+        "from .baseline import Baseline, register",
+    )
+    (package / "baselines" / "noise.py").write_text(added)
+    program = (
+        "from datadistill.tables.image_sets import baselines_of_table\n"
+        "print([one.name for one in baselines_of_table()])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "'average real', 'noise']" in done.stdout
+
+
+def test_no_name_of_the_package_hides_a_module() -> None:
+    for module in pkgutil.iter_modules(baselines.__path__):
+        name = f"{baselines.__name__}.{module.name}"
+        assert importlib.util.find_spec(name) is not None
+        assert getattr(baselines, module.name) is sys.modules[name]
