@@ -2,7 +2,7 @@
 
 A network that was trained on a source is an encoder g and a classifier h. A discriminator D learns
 to tell four kinds of pairs of features apart; then the network learns to classify source and target
-while D takes pairs across the domains for pairs within the source. Both go on in turn.
+while D takes pairs across the domains for pairs within the source. Both are updated in turn.
 """
 
 import copy
@@ -47,12 +47,12 @@ CONFUSED = {
     Kind.SAME_CLASS_ACROSS: Kind.SAME_CLASS,
     Kind.OTHER_CLASS_ACROSS: Kind.OTHER_CLASS,
 }
-"""What the network wants D to take pairs across the domains for."""
+"""What the network makes D take pairs across the domains for."""
 
 
 @dataclass(frozen=True)
 class AdversarialSettings:
-    """How a network is adapted.
+    """Settings of the adaptation.
 
     Attributes:
         confusion: γ, the weight of confusing D beside classification.
@@ -70,7 +70,7 @@ class AdversarialSettings:
 
 
 class Members:
-    """Examples by class: draws some of wanted classes."""
+    """Examples by class, to draw from."""
 
     def __init__(self, labels: Tensor, classes: int) -> None:
         self.labels, self.classes = labels, classes
@@ -87,10 +87,10 @@ class Members:
 def draw_pairs(
     kind: Kind, source: Members, target: Members, count: int, random: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Draws pairs of a kind, classes alike.
+    """Draws pairs of a kind, all classes with the same probability.
 
     Returns:
-        The numbers of source examples, and those of source or, across, of target examples.
+        The indices of source examples, and those of source or, across, of target examples.
     """
     classes = source.classes
     first = torch.randint(classes, (count,), generator=random)
@@ -121,8 +121,8 @@ class FewShotAdversarial:
         source: Real training data of the source.
         images: The few target images (images, …), normalised.
         labels: Their classes.
-        settings: How.
-        seed: Which draws.
+        settings: Settings of the adaptation.
+        seed: Seed of the random draws.
     """
 
     def __init__(
@@ -229,9 +229,9 @@ def adapt_few_shot(
         source: Real training data of the source.
         images: The target images (images, …), normalised.
         labels: Their classes.
-        settings: How.
+        settings: Settings of the adaptation.
         after: Numbers of updates, rising, after which to return the network's weights.
-        seed: Which draws.
+        seed: Seed of the random draws.
     """
     adaptation = FewShotAdversarial(
         module, source, images, labels, settings or AdversarialSettings(), seed

@@ -1,4 +1,4 @@
-"""K-nearest-neighbour classification, with few images to look for neighbours among."""
+"""K-nearest-neighbour classification, with few images as possible neighbours."""
 
 import itertools
 from typing import Literal, get_args
@@ -25,8 +25,8 @@ def nearest_neighbours(
     classes with equally many votes, the lowest number wins, as in scikit-learn.
 
     Args:
-        images: (images, …), to look among.
-        labels: (images,), their classes.
+        images: (images, …), the possible neighbours.
+        labels: (images,), the classes of the images.
         inputs: (inputs, …), to classify.
         norm: How distance is measured.
         neighbours: K, how many nearest images vote.
@@ -51,7 +51,7 @@ def neighbour_accuracy(steps: Steps, data: LabelledData, *, norm: Norm, neighbou
 
 
 def _distances(inputs: Tensor, images: Tensor, norm: Norm) -> Tensor:
-    """How far each input (rows) is from each image (columns); for l2 up to what ranks alike."""
+    """Distances of inputs (rows) to images (columns); for l2 a number with the same ranking."""
     if norm == "l1":
         return torch.cdist(inputs, images, p=1.0)
     # ‖x − r‖² = ‖x‖² − 2⟨x, r⟩ + ‖r‖², and ‖x‖² is the same for all r.

@@ -40,8 +40,8 @@ class Layout:
         classes = Classification().classes(network.outputs)
         if images % classes:
             raise ConfigError(
-                f"A step of these distilled data has {images} images for {classes} classes, so "
-                "real images cannot be as many of every class.",
+                f"A step of these distilled data has {images} images for {classes} classes; "
+                "baselines have the same number of every class.",
                 "Evaluate them without baselines.",
             )
         return cls(classes, steps, images // classes, network.dtype, network.device)

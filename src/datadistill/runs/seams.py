@@ -125,7 +125,8 @@ def _own(seam: type[Seam], reference: str) -> Any:
         type(found).register(reference)
         return found
     if seam is Objective and callable(found) and not isinstance(found, type):
-        return OwnObjective(found, reference)
+        function: Any = found
+        return OwnObjective(function, reference)
     raise ConfigError(
         f"{reference} is not an implementation of {seam.__name__}.",
         f"Derive a class from datadistill.{seam.__name__}: docs/extending.md shows how.",

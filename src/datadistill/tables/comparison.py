@@ -1,4 +1,4 @@
-"""What distilled data for one network are worth: the same network trained on other data."""
+"""Distilled data for one network, compared with the same network trained on other data."""
 
 import statistics
 from dataclasses import dataclass

@@ -1,6 +1,7 @@
 """What all tables do with baselines: draw sets of images, choose how to use them, measure them."""
 
 import functools
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,10 @@ RESERVED = (
     *("untrained", "no adaptation", "distilled", "few-shot adversarial"),
     *("all real", "full target", "full fine-tuning"),
 )
-"""Rows of a table that are no images of a baseline."""
+"""Rows of a table that are not images of a baseline."""
+
+KEPT = 16
+"""Sets of a baseline that are kept in memory: as many as a row reports, and some."""
 
 HELD_OUT = 0.1
 """Share of the training data that is held out to choose on; no baseline sees it."""
@@ -84,14 +88,15 @@ class ImageSets:
         if number in self._kept:
             return self._kept[number]
         made = self._make(self.baseline, number)
-        if not self.baseline.selects_examples:  # which is fast, unlike e.g. clustering
+        # Selecting examples is fast, unlike e.g. clustering.
+        if not self.baseline.selects_examples and len(self._kept) < KEPT:
             self._kept[number] = made
         return made
 
     def key(self, number: int) -> dict[str, Any]:
-        """What determines the images of a set, beside the name of the baseline, for a cache.
+        """The cache key of a set, to which the name of the baseline is added.
 
-        Of a user's own baseline the images themselves are part of it: its code may change.
+        For a user's own baseline it includes a hash of the images, as its code may change.
         """
         record = self.baseline.record()
         settings = {"record": record} if record != {"name": self.name} else {}
@@ -168,5 +173,17 @@ def baselines_of_table(
                 f"The table has another row called {baseline.name!r}.",
                 f"Change the attribute name of {type(baseline).__name__}.",
             )
+        _check_record(baseline)
         found[baseline.name] = baseline
     return list(found.values())
+
+
+def _check_record(baseline: Baseline) -> None:
+    """Refuses a baseline whose figures could not be cached, before anything is computed."""
+    try:
+        json.dumps(baseline.record())
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"The settings of the baseline {baseline.name!r} cannot be recorded: {error}",
+            "Its fields must be numbers, strings, lists or dicts; or override record().",
+        ) from error

@@ -21,10 +21,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ResultCache:
-    """What is known already, by everything that determines it.
+    """Finished parts, by everything that determines them.
 
     Attributes:
-        path: The ``results.json`` in which parts are kept; None keeps them in memory only.
+        path: The ``results.json`` in which parts are saved; None keeps them in memory only.
         context: What all parts depend on, e.g. hashes of the data.
         known: The parts, by the hash of what determines each.
     """
@@ -35,7 +35,7 @@ class ResultCache:
 
     @classmethod
     def read(cls, path: Path | None, context: Mapping[str, object]) -> "ResultCache":
-        """Reads the parts of earlier calls; what is not sound is computed again."""
+        """Reads the parts of earlier calls; invalid ones are computed again."""
         section = read_results(path).get(SECTION) if path else None
         known = section.get(PARTS) if isinstance(section, dict) else None
         return cls(path, context, dict(known) if isinstance(known, dict) else {})
@@ -47,13 +47,13 @@ class ResultCache:
         shape: TypeAdapter[T],
         count: int | None = None,
     ) -> T:
-        """Returns a part: the kept one, or else what ``compute`` gives, which is then kept.
+        """Returns a part from the cache, or computes and saves it.
 
         Args:
-            key: What determines the part, beside the context. Must be JSON.
-            compute: Makes the part.
-            shape: What a sound part looks like; any other is computed again.
-            count: How many entries a part that is a list has.
+            key: What determines the part, beside the context; plain JSON.
+            compute: Computes the part.
+            shape: The type of a valid part; any other is computed again.
+            count: The number of entries, if the part is a list.
         """
         digest = _digest({"context": self.context, "part": key})
         kept = self.known.get(digest)
@@ -70,7 +70,7 @@ class ResultCache:
         return value
 
     def write(self, section: Mapping[str, object]) -> None:
-        """Puts something into our section of the file; all other content stays."""
+        """Updates our section of the file; the other sections stay."""
         if self.path is None:
             return
         own = read_results(self.path).get(SECTION)

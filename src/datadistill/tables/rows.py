@@ -1,4 +1,4 @@
-"""The baseline table: its rows, and what they were measured on."""
+"""The baseline table: its rows, and the setting they were measured in."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ Select = Literal["train", "test"]
 
 @dataclass(frozen=True)
 class TableRow:
-    """One way to train or classify, and what it reaches.
+    """One way to train or classify, and its accuracy.
 
     Attributes:
-        name: Which, e.g. ``random real``.
+        name: The name of the row, e.g. ``random real``.
         values: The accuracy of every network, for every set of images.
         chosen: The learning rate and epochs, or norm and K, that were chosen; empty if none.
         paper: The paper's figure in percent, if it has this experiment.
@@ -35,7 +35,7 @@ class TableRow:
 
     @property
     def networks(self) -> int:
-        """How many networks were trained on each set; 1 stands also for no network."""
+        """How many networks were trained on each set; 1 if no network is involved."""
         return len(self.values[0])
 
     @property
@@ -54,7 +54,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class BaselineTable:
-    """Distilled data beside every baseline and reference.
+    """Distilled data compared with every baseline and reference.
 
     Attributes:
         rows: In the paper's order, between the references.

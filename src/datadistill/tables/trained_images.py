@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter
 
-from ..baselines import Baseline
+from ..baselines import Baseline, RandomReal
 from ..evaluation.search import EPOCHS, LEARNING_RATES, Choice, Rate, Score, search
 from ..models.description import weights_hash
 from ..progress import Progress
@@ -77,8 +77,11 @@ class TrainedImages(ImageBaselines[Choice, tuple[float, ...]]):
             steps = networks.scheduled(sets[number], choice)
             return [networks.train_and_test(steps, context.data.picking)[0].mean]
 
+        # In results.json, what is picked is random real images unless it says otherwise.
+        candidate = {} if sets.name == RandomReal.name else {"baseline": sets.name}
         key = {
             "what": "pick",
+            **candidate,
             **sets.key(number),
             "choice": list(choice),
             **self._learned(choice.rate),

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import datadistill as dd
-from datadistill.baselines import Baseline, Layout, RandomReal, Stream
+from datadistill.baselines import Baseline, KMeans, Layout, RandomReal, Stream
 from datadistill.cli.main import main
 from datadistill.core.distilled import Steps
 from datadistill.errors import ConfigError
@@ -50,6 +50,12 @@ class Noisy(Baseline):
         real = RandomReal().steps(data, layout, stream)
         drawn = torch.randn(real.inputs.shape, generator=stream("noise"))
         return dataclasses.replace(real, inputs=real.inputs + self.noise * drawn)
+
+
+class BestCentroids(KMeans):
+    name = "best centroids"
+    neighbours = False
+    candidates = KMeans()
 
 
 class BestNoisy(Noisy):
@@ -104,6 +110,27 @@ def test_its_figures_are_cached_until_its_images_change(
     again = table_of(distilled, small, path, baselines=[Noisy()])
     assert again["noisy real"] != table["noisy real"]
     assert again["random real"] == table["random real"]
+
+
+def test_the_best_sets_are_picked_among_its_own_candidates(
+    distilled: dd.DistilledData, small: Digits, whole: tuple[BaselineTable, Path], tmp_path: Path
+) -> None:
+    path = tmp_path / "results.json"
+    path.write_bytes(whole[1].read_bytes())
+    table = table_of(distilled, small, path, baselines=[BestCentroids()])
+    picks = [p for p in parts_of(path, "pick") if p["part"].get("baseline") == "k-means"]
+    assert len(picks) == FEW.drawn
+    assert table["best centroids"].chosen == table["k-means"].chosen
+    assert len(table["best centroids"].values) == FEW.kept
+
+
+def test_settings_that_cannot_be_recorded_are_refused_before_anything_is_computed(
+    distilled: dd.DistilledData, small: Digits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("datadistill.tables.context.curve", None)
+    baseline = Noisy(torch.ones(()))  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ConfigError, match="'noisy real' cannot be recorded"):
+        table_of(distilled, small, baselines=[baseline])
 
 
 @pytest.mark.parametrize("name", ["random real", "distilled", "K-NN k-means", "all real"])
