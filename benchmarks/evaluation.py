@@ -27,9 +27,9 @@ from datadistill.baselines import Layout, RandomReal
 from datadistill.core.distilled import Steps
 from datadistill.core.initialization import RandomInit, networks_for
 from datadistill.core.network import Network
-from datadistill.evaluation import curve
+from datadistill.evaluation import scoring as curve
 from datadistill.evaluation.result import Evaluation
-from datadistill.evaluation.search import EPOCHS, LEARNING_RATES, Rate, Score, search, with_rate
+from datadistill.evaluation.rate_search import EPOCHS, LEARNING_RATES, Rate, Score, search, with_rate
 
 NETWORKS, LOOPED = 200, 40
 SETS, CHOOSING_NETWORKS, CHOOSING_EXAMPLES = 4, 20, 1024  # as for the baselines

@@ -25,7 +25,7 @@ from benchmarks.results import RESULTS, Results, machine
 from benchmarks.timing import THREADS
 from datadistill.core.distilled import Steps
 from datadistill.core.random import stream
-from datadistill.evaluation import evaluate
+from datadistill.evaluation import evaluating as evaluate
 from datadistill.runs.config import RunConfig
 from datadistill.runs.distillation import Distillation
 from datadistill.runs.experiment import load

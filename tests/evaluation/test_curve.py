@@ -9,7 +9,8 @@ import datadistill as dd
 from datadistill.core.update import GradientDescent
 from datadistill.engine import groups as groups_module
 from datadistill.errors import ConfigError
-from datadistill.evaluation import Evaluation, curve
+from datadistill.evaluation import Evaluation
+from datadistill.evaluation import scoring as curve
 from tests.evaluation.helpers import CLASSES, NETWORKS, Problem, alone, problem
 
 OBJECTIVE = dd.Classification()

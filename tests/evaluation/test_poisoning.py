@@ -26,7 +26,7 @@ from datadistill.errors import ConfigError, DataError
 from datadistill.evaluation import train_on_all
 from datadistill.evaluation.defence import Defence, Honest, defend, defended
 from datadistill.evaluation.poisoning import Attacked, Victims, attack
-from datadistill.evaluation.search import LEARNING_RATES
+from datadistill.evaluation.rate_search import LEARNING_RATES
 from datadistill.tables import Counts, poisoning_table
 
 POISON = dd.Poisoning(attacked=3, target=8)

@@ -9,8 +9,8 @@ import torch
 import datadistill as dd
 from datadistill.core.distilled import Steps
 from datadistill.core.network import Network
-from datadistill.evaluation import curve
-from datadistill.evaluation.search import (
+from datadistill.evaluation import scoring as curve
+from datadistill.evaluation.rate_search import (
     EPOCHS,
     LEARNING_RATES,
     Choice,

@@ -12,8 +12,8 @@ from safetensors.torch import load_file, save_file
 import datadistill as dd
 from datadistill.baselines import Layout, RandomReal
 from datadistill.errors import ArtefactError, ConfigError, ModelError
-from datadistill.evaluation import curve
-from datadistill.evaluation.search import Choice, scheduled
+from datadistill.evaluation import scoring as curve
+from datadistill.evaluation.rate_search import Choice, scheduled
 from datadistill.runs.config import RunConfig, config_from
 from datadistill.runs.distillation import Distillation
 from datadistill.runs.initialization import weights_file

@@ -16,7 +16,7 @@ import datadistill as dd
 from datadistill.artefact.container import read_container, write_container
 from datadistill.errors import ArtefactError, ConfigError, DataDistillError, RunError
 from datadistill.runs.config import differences
-from datadistill.runs.resume import config_of_run
+from datadistill.runs.resuming import config_of_run
 from datadistill.runs.store.checkpoint import read_checkpoint
 from datadistill.runs.store.folder import RunFolder
 from datadistill.runs.store.metrics import logging_to, read_metrics

@@ -12,8 +12,8 @@ import torch
 import datadistill as dd
 from datadistill.baselines import AverageReal, Layout
 from datadistill.errors import DataError, PoolError
-from datadistill.evaluation import curve
-from datadistill.evaluation.search import EPOCHS, Choice, scheduled
+from datadistill.evaluation import scoring as curve
+from datadistill.evaluation.rate_search import EPOCHS, Choice, scheduled
 from datadistill.tables import BaselineTable, Counts, TableSettings, baseline_table
 from datadistill.tables.adaptation import check_source
 

@@ -11,7 +11,7 @@ from datadistill.baselines import Baseline, Layout, Stream
 from datadistill.core.distilled import Steps
 from datadistill.errors import ConfigError
 from datadistill.evaluation.poisoning import Victims, attack, victims_of
-from datadistill.evaluation.search import Choice, scheduled
+from datadistill.evaluation.rate_search import Choice, scheduled
 from datadistill.tables import Counts, PoisoningRow, poisoning_table
 
 from ..pools.helpers import DATA, TEST

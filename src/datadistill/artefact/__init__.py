@@ -2,6 +2,6 @@
 
 from .distilled_data import DistilledData
 from .header import Claim, Header
-from .load import load
+from .reader import load
 
 __all__ = ["Claim", "DistilledData", "Header", "load"]

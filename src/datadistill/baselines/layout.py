@@ -56,7 +56,7 @@ class Layout:
 
         Every step has the same number of images of every class; classes run fastest, as in
         distilled data. The learning rates are all 1: choose them with
-        :func:`datadistill.evaluation.search`.
+        :func:`datadistill.evaluation.rate_search`.
         """
         ordered = images.transpose(0, 1).reshape(self.steps, -1, *images.shape[2:])
         ordered = ordered.to(self.device, self.dtype)

@@ -9,7 +9,7 @@ import tyro
 
 from ..runs.experiment import CODE_SETTINGS
 from ..runs.follow import follow_torchrun, worker
-from ..runs.resume import CHANGES, resume_run
+from ..runs.resuming import CHANGES, resume_run
 from ..runs.store.folder import RunFolder
 from ..runs.team.processes import is_worker, together
 from .console import Common

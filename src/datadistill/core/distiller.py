@@ -196,7 +196,9 @@ class Distiller:
             return losses, self._mean(gradient, parameters)
 
         # Line 9: the mean over all J networks.
-        return self.engine.mean_over(range(t * self.networks, (t + 1) * self.networks), sample, learn)
+        return self.engine.mean_over(
+            range(t * self.networks, (t + 1) * self.networks), sample, learn
+        )
 
     def _mean(self, gradient: Steps, parameters: Parameters) -> dict[str, Tensor]:
         """The mean over networks of their gradients, each no longer than ``clip_norm``.

@@ -32,6 +32,4 @@ class Learner(NamedTuple):
         def tree(like: Weights) -> Weights:
             return {name: next(tensors) for name in like}
 
-        return Learner(
-            tree(self.weights), {name: tree(own) for name, own in self.memory.items()}
-        )
+        return Learner(tree(self.weights), {name: tree(own) for name, own in self.memory.items()})

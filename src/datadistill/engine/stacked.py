@@ -15,7 +15,7 @@ from torch import Tensor, fx, nn
 from ..core.network import Loss, Network, Weights
 from ..core.random import stream
 from . import layers
-from .kernels import NARROW, Pooling, convolution
+from .kernels import NARROW, Pooling, make_convolution
 from .layers import Compute, Names
 
 
@@ -207,7 +207,7 @@ class _Program:
             rows, columns = layer.kernel_size
             kernel = (layer.out_channels, channels, rows, columns)
             result, pooling, absorbed = self._pooling(node)
-            made = convolution(
+            made = make_convolution(
                 (channels, height, width), kernel, (padding[0], padding[1]), pooling, self._like
             )
             if made:

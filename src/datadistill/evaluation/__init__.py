@@ -1,16 +1,17 @@
 """Measuring: held-out networks trained on distilled or real data, tested on real data."""
 
 from ..engine.side_by_side import DEFAULT_BYTES
-from .curve import curve
 from .defence import Defence, Defended, defend, standard_defences
-from .evaluate import evaluate, learning_curve
+from .evaluating import evaluate, learning_curve
+from .held_out import HeldOut
 from .ordinary import OrdinaryTraining, evaluate_ordinary
 from .poisoning import Attack, Attacked, Victims, attack, victims_of
+from .rate_search import LEARNING_RATES, search, with_rate
 from .reference import train_on_all
 from .result import ClassScore, Evaluation
-from .search import LEARNING_RATES, search, with_rate
+from .scoring import train_and_score
 from .testing import test_networks
-from .verify import ClaimError, Verification, claim_of, claimed_split, verify
+from .verification import ClaimError, Verification, claim_of, claimed_split, verify
 
 __all__ = [
     "DEFAULT_BYTES",
@@ -22,13 +23,13 @@ __all__ = [
     "Defence",
     "Defended",
     "Evaluation",
+    "HeldOut",
     "OrdinaryTraining",
     "Verification",
     "Victims",
     "attack",
     "claim_of",
     "claimed_split",
-    "curve",
     "defend",
     "evaluate",
     "evaluate_ordinary",
@@ -36,6 +37,7 @@ __all__ = [
     "search",
     "standard_defences",
     "test_networks",
+    "train_and_score",
     "train_on_all",
     "verify",
     "victims_of",

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from threading import Lock
 
 import torch
+from torch import Tensor
 
 from ..core.initialization import networks_for
-from ..core.network import Weights
+from ..core.network import Network, Weights
 from ..core.objective import Objective
+from ..core.update import UpdateRule
 from ..data import LabelledData
 from ..engine.groups import Groups, in_order
-from ..engine.side_by_side import SideBySide
-from ..engine.team import Team
+from ..engine.side_by_side import DEFAULT_BYTES, SideBySide
+from ..engine.team import ALONE, Team
 from ..engine.testing import Sums, Tester
 from ..errors import ConfigError
 from ..progress import Progress, ProgressCallback
@@ -31,22 +33,20 @@ class HeldOut:
     """The held-out networks 0 to ``networks`` − 1 of a seed, trained in groups side by side.
 
     Attributes:
-        architecture: The networks.
-        sample: Draws their initial weights.
+        network: The architecture.
+        sample: Draws their initial weights, one network per generator.
         networks: How many.
         seed: Which.
-        memory: Bound of bytes.
-        team: Divides the networks among its members; all get the same evaluations.
-        progress: Called after every test of a group.
+        memory: Bound of bytes for the networks that are side by side.
+        team: The members among which the networks are divided; all get the same evaluations.
     """
 
-    architecture: SideBySide
+    network: Network
     sample: Sample
-    networks: int
-    seed: int
-    memory: int
-    team: Team
-    progress: ProgressCallback
+    networks: int = 1
+    seed: int = 0
+    memory: int = DEFAULT_BYTES
+    team: Team = ALONE
 
     def __post_init__(self) -> None:
         if self.networks < 1:
@@ -59,7 +59,9 @@ class HeldOut:
         objective: Objective,
         *,
         after: Sequence[int],
-        each: int,
+        batch: Tensor,
+        rule: UpdateRule,
+        progress: ProgressCallback,
     ) -> list[Evaluation]:
         """Trains the networks and tests them after some of their updates.
 
@@ -68,14 +70,18 @@ class HeldOut:
             data: The real data to test on.
             objective: What is measured.
             after: Numbers of updates after which to test.
-            each: Bytes of one network in training.
+            batch: As many inputs as an update is made on.
+            rule: An update rule that carries along as much as theirs.
+            progress: Called after every test of a group, perhaps in another thread.
 
         Returns:
             One evaluation of all networks for each entry of ``after``.
         """
-        tester, tests = Tester(self.architecture, data, objective), sorted(set(after))
+        architecture = SideBySide(self.network, batch, self.memory)
+        each = architecture.bytes_in_training(len(batch), rule)
+        tester, tests = Tester(architecture, data, objective), sorted(set(after))
         mine = self.team.share(range(self.networks))
-        report = _Report(self.progress, len(mine) * len(tests), objective.metric)
+        report = _Report(progress, len(mine) * len(tests), objective.metric)
         drawing = Lock()
 
         def work(group: range, wanted: Callable[[], None]) -> list[Sums]:

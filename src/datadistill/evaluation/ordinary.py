@@ -17,7 +17,7 @@ from ..core.random import stream
 from ..core.update import Momentum, training
 from ..engine import ALONE, Team, engine_for
 from ..engine.in_place import InPlaceAdam
-from ..engine.side_by_side import DEFAULT_BYTES, SideBySide
+from ..engine.side_by_side import DEFAULT_BYTES
 from ..errors import ConfigError
 from ..progress import ProgressCallback, silent
 from .held_out import HeldOut, Learn
@@ -117,18 +117,15 @@ def evaluate_ordinary(
     network, objective = learners.network, learners.distilled.objective
     steps = learners.distilled.steps.to(network.device, network.dtype)
     images = steps.inputs.flatten(0, 1)
-    side_by_side = SideBySide(network, images, memory)
-    held_out = HeldOut(
-        side_by_side, learners.sample, learners.networks, seed, memory, team, progress
-    )
+    held_out = HeldOut(network, learners.sample, learners.networks, seed, memory, team)
     (found,) = held_out.train_and_test(
         _learning(engine_for(network, objective), steps, ordinary, seed),
         learners.data,
         objective,
         after=[ordinary.epochs * math.ceil(len(images) / ordinary.batch_size)],
-        each=side_by_side.bytes_in_training(
-            min(ordinary.batch_size, len(images)), Momentum(MOMENTUM)
-        ),
+        batch=images[: ordinary.batch_size],
+        rule=Momentum(MOMENTUM),
+        progress=progress,
     )
     notes = [str(ordinary), *([learners.note] if learners.note else [])]
     return replace(found, note="; ".join(notes))

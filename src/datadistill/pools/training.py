@@ -111,7 +111,9 @@ class PoolTrainer:
         settings = self.settings
         generators = networks_for(settings.seed, f"pool, {part} network", numbers)
         theta0 = RandomInit(settings.scheme).sample(self.network, generators)
-        learned = training(InPlaceAdam(settings.betas), self._engine, theta0, self._steps(part, numbers))
+        learned = training(
+            InPlaceAdam(settings.betas), self._engine, theta0, self._steps(part, numbers)
+        )
         return itertools.islice(learned, 1, None)
 
     def _steps(self, part: Part, numbers: range) -> Iterator[Step]:

@@ -2,7 +2,7 @@
 
 from ..pools.pretraining import pretrain
 from .config import RunConfig
-from .distill import distill
-from .resume import resume
+from .distilling import distill
+from .resuming import resume
 
 __all__ = ["RunConfig", "distill", "pretrain", "resume"]

@@ -26,7 +26,7 @@ from ..engine import FastEngine, Team, chosen, using
 from ..engine.frozen_prefix import FrozenFeatures, Split, split_frozen, steps_through
 from ..engine.team import check_division
 from ..errors import ConfigError, NonFiniteError
-from ..evaluation import Evaluation, curve, evaluate
+from ..evaluation import Evaluation, HeldOut, evaluate, train_and_score
 from ..pools import at_most, check_enough
 from .config import MACHINE, RunConfig
 from .initialization import InitialWeights
@@ -153,9 +153,7 @@ class Distillation:
 
     def fingerprint(self) -> dict[str, str]:
         """Hashes of what the run works on."""
-        return fingerprint(
-            self.network, self.distiller.initialization, self.data, self.held_out
-        )
+        return fingerprint(self.network, self.distiller.initialization, self.data, self.held_out)
 
     def start(self) -> RunState:
         """The state before the first outer step."""
@@ -203,17 +201,17 @@ class Distillation:
     def _evaluated(self, distilled: DistilledData, held_out: LabelledData) -> Evaluation:
         """How good distilled data are, by features where there are such."""
         split, features, network = self.split, self._held_out_features, self.network
-        how: dict[str, Any] = {"networks": self.validation_networks, "team": self.team}
+        count = self.validation_networks
         if split is None or features is None or not features.fit:
-            return evaluate(distilled, held_out, device=str(network.device), **how)
-        return curve(
+            device = str(network.device)
+            return evaluate(distilled, held_out, networks=count, device=device, team=self.team)
+        sample = partial(distilled.initial_weights, network)
+        return train_and_score(
             steps_through(split.prefix, distilled.steps.to(network.device, network.dtype)),
-            split.head,
-            partial(distilled.initial_weights, network),
+            HeldOut(split.head, sample, count, team=self.team),
             features.whole(),
             self.distiller.objective,
             rule=self.distiller.rule,
-            **how,
         )[0]
 
     @property

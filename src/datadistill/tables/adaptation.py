@@ -15,7 +15,7 @@ from ..data import LabelledData
 from ..data.fingerprint import data_hash
 from ..errors import DataError, PoolError
 from ..evaluation import test_networks
-from ..evaluation.search import Score, best
+from ..evaluation.rate_search import Score, best
 from ..pools import Pool
 from ..progress import Progress
 from .context import TableContext

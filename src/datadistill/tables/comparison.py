@@ -8,7 +8,7 @@ from ..baselines import Layout, RandomReal
 from ..core.initialization import networks_for
 from ..data import LabelledData
 from ..evaluation import evaluate, test_networks, train_on_all
-from ..evaluation.search import LEARNING_RATES, search
+from ..evaluation.rate_search import LEARNING_RATES, search
 from ..progress import ProgressCallback, silent
 from .context import TableNetworks
 from .image_sets import HELD_OUT

@@ -13,10 +13,10 @@ from ..core.network import Network
 from ..data import LabelledData
 from ..data.features import Features
 from ..engine.frozen_prefix import FrozenPrefix, split_frozen, steps_through
-from ..evaluation import DEFAULT_BYTES, curve
+from ..evaluation import DEFAULT_BYTES, HeldOut, train_and_score
 from ..evaluation.held_out import Sample
+from ..evaluation.rate_search import EPOCHS, Choice, Rate, Score, scheduled
 from ..evaluation.result import Evaluation
-from ..evaluation.search import EPOCHS, Choice, Rate, Score, scheduled
 from ..pools import HeldOutInit, PoolInit
 from ..progress import Progress, ProgressCallback, silent
 from .image_sets import HELD_OUT, Counts, Make
@@ -158,17 +158,13 @@ class TableNetworks:
         progress: ProgressCallback = silent,
     ) -> list[Evaluation]:
         """Trains the networks on steps and tests them after some updates, or after the last."""
-        return curve(
+        return train_and_score(
             steps,
-            self.network,
-            self.sample,
+            HeldOut(self.network, self.sample, self.count, self.seed, self.memory),
             data,
             self.distilled.objective,
             rule=self.distilled.rule,
-            networks=self.count,
-            seed=self.seed,
             after=after,
-            memory=self.memory,
             progress=progress,
         )
 

@@ -12,8 +12,8 @@ from ..core.distilled import Steps
 from ..data import LabelledData
 from ..data.fingerprint import data_hash
 from ..evaluation.poisoning import Attack, Attacked, Victims, attack
+from ..evaluation.rate_search import LEARNING_RATES, Choice, Rate, scheduled
 from ..evaluation.result import ClassScore
-from ..evaluation.search import LEARNING_RATES, Choice, Rate, scheduled
 from ..models.description import weights_hash
 from ..progress import Progress, ProgressCallback, silent
 from ..version import __version__

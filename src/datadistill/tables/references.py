@@ -8,8 +8,8 @@ from ..core.initialization import networks_for
 from ..core.network import Weights
 from ..data import LabelledData
 from ..evaluation import test_networks, train_on_all
+from ..evaluation.rate_search import Score, best
 from ..evaluation.reference import learning_on_all
-from ..evaluation.search import Score, best
 from ..progress import Progress
 from .context import TableContext
 from .image_sets import HELD_OUT, ImageSets

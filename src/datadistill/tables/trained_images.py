@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter
 
 from ..baselines import Baseline, RandomReal
-from ..evaluation.search import EPOCHS, LEARNING_RATES, Choice, Rate, Score, search
+from ..evaluation.rate_search import EPOCHS, LEARNING_RATES, Choice, Rate, Score, search
 from ..models.description import weights_hash
 from ..progress import Progress
 from .context import TableContext

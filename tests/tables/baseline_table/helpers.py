@@ -7,7 +7,7 @@ from typing import Any
 
 import datadistill as dd
 from datadistill.core.distilled import Steps
-from datadistill.evaluation import curve
+from datadistill.evaluation import scoring as curve
 from datadistill.tables import BaselineTable, Counts, TableSettings, baseline_table
 
 Digits = tuple[dd.LabelledData, dd.LabelledData]

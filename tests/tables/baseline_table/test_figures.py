@@ -12,7 +12,7 @@ import datadistill as dd
 from datadistill.baselines import AverageReal, KMeans, Layout, RandomReal, neighbour_accuracy
 from datadistill.core.distilled import Steps
 from datadistill.errors import ConfigError, DataError
-from datadistill.evaluation.search import EPOCHS, LEARNING_RATES, Choice, scheduled
+from datadistill.evaluation.rate_search import EPOCHS, LEARNING_RATES, Choice, scheduled
 from datadistill.tables import BaselineTable, Counts, baseline_table
 
 from .helpers import FEW, GRADIENT_STEPS, Digits, accuracies, parts_of, table_of

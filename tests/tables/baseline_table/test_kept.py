@@ -11,8 +11,8 @@ import torch
 
 import datadistill as dd
 from datadistill.errors import RunError
-from datadistill.evaluation import curve
-from datadistill.evaluation.search import EPOCHS
+from datadistill.evaluation import scoring as curve
+from datadistill.evaluation.rate_search import EPOCHS
 from datadistill.tables import BaselineTable
 
 from .helpers import NETWORKS, Digits, accuracies, parts_of, table_of

@@ -13,7 +13,7 @@ from datadistill.baselines import Baseline, KMeans, Layout, RandomReal, Stream
 from datadistill.cli.main import main
 from datadistill.core.distilled import Steps
 from datadistill.errors import ConfigError
-from datadistill.evaluation.search import EPOCHS, LEARNING_RATES, Choice, scheduled
+from datadistill.evaluation.rate_search import EPOCHS, LEARNING_RATES, Choice, scheduled
 from datadistill.tables import BaselineTable, TableSettings
 
 from .helpers import FEW, Digits, accuracies, parts_of, table_of

@@ -3,10 +3,10 @@
 from ..seam import discover
 from .adam import Adam
 from .gradient_descent import GradientDescent
+from .loop import train, training
 from .momentum import Momentum
 from .nesterov import Nesterov
 from .rule import UpdateRule
-from .training import train, training
 from .weight_decay import WeightDecay
 
 discover(__name__, __path__)

@@ -130,7 +130,7 @@ class Chosen:
         return self.convolution.weights(x, g, self.index)
 
 
-def convolution(
+def make_convolution(
     image: tuple[int, int, int],
     kernel: tuple[int, int, int, int],
     padding: tuple[int, int],

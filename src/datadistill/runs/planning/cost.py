@@ -10,7 +10,7 @@ import torch
 from ...data import LabelledData
 from ...engine.team import Team
 from ...evaluation import evaluate
-from ...evaluation.evaluate import HELD_OUT_NETWORKS
+from ...evaluation.evaluating import HELD_OUT_NETWORKS
 from ...pools import at_most
 from ..config import VALIDATIONS
 from ..distillation import Distillation

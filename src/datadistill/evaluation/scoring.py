@@ -4,67 +4,56 @@ from collections.abc import Iterator, Sequence
 
 from ..core.distilled import Steps
 from ..core.engine import Engine
-from ..core.network import Network, Weights
+from ..core.network import Weights
 from ..core.objective import Objective
 from ..core.update import GradientDescent, UpdateRule, training
 from ..data import LabelledData
-from ..engine import ALONE, Team, engine_for
-from ..engine.side_by_side import DEFAULT_BYTES, SideBySide
+from ..engine import engine_for
 from ..errors import ConfigError
 from ..progress import ProgressCallback, silent
-from .held_out import HeldOut, Learn, Sample
+from .held_out import HeldOut, Learn
 from .result import Evaluation
 
 PLAIN = GradientDescent()
 
 
-def curve(
+def train_and_score(
     steps: Steps,
-    network: Network,
-    sample: Sample,
+    held_out: HeldOut,
     data: LabelledData,
     objective: Objective,
     *,
     rule: UpdateRule = PLAIN,
-    networks: int,
-    seed: int = 0,
     after: Sequence[int] | None = None,
-    memory: int = DEFAULT_BYTES,
-    team: Team = ALONE,
     progress: ProgressCallback = silent,
 ) -> list[Evaluation]:
     """Trains held-out networks on steps of distilled data, and tests them along the way.
 
-    The networks are numbers 0 to ``networks`` − 1 of the held-out networks of a seed. They are
-    trained in groups side by side; how large the groups are changes no result.
+    They are trained in groups side by side; how large the groups are changes no result.
 
     Args:
         steps: Distilled data and their schedule.
-        network: The architecture.
-        sample: Draws initial weights, one network per generator.
+        held_out: The networks.
         data: The real data to test on.
         objective: What is measured; its inner loss is descended.
         rule: The update rule.
-        networks: How many networks.
-        seed: Which held-out networks.
         after: Numbers of updates after which to test; 0 is the untrained network. By default
             after the last update alone.
-        memory: Bound of bytes for the networks that are side by side.
-        team: The members among which the networks are divided.
         progress: Called after every test of a group of networks, perhaps in another thread.
 
     Returns:
         One evaluation of all networks for each entry of ``after``.
     """
+    network = held_out.network
     steps = steps.to(network.device, network.dtype)
-    architecture = SideBySide(network, steps.inputs[0], memory)
-    held_out = HeldOut(architecture, sample, networks, seed, memory, team, progress)
     return held_out.train_and_test(
         _learning(engine_for(network, objective), steps, rule),
         data,
         objective,
         after=_checked(after, len(steps.schedule)),
-        each=architecture.bytes_in_training(steps.inputs.shape[1], rule),
+        batch=steps.inputs[0],
+        rule=rule,
+        progress=progress,
     )
 
 

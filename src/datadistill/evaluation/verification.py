@@ -11,7 +11,7 @@ from ..data import LabelledData, as_data
 from ..engine.side_by_side import DEFAULT_BYTES
 from ..errors import ArtefactError, DataDistillError, DataError, PoolError
 from ..progress import ProgressCallback, silent
-from .evaluate import evaluate
+from .evaluating import evaluate
 from .result import Evaluation
 
 STANDARD_ERRORS = 2

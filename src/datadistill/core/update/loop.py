@@ -42,9 +42,7 @@ def training(
         yield learner.weights
 
 
-def train(
-    rule: Rule, engine: GradientOf, theta0: Weights, steps: Iterable[Step]
-) -> Weights:
+def train(rule: Rule, engine: GradientOf, theta0: Weights, steps: Iterable[Step]) -> Weights:
     """θ_T."""
     weights = theta0
     for weights in training(rule, engine, theta0, steps):

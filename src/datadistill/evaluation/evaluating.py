@@ -11,11 +11,12 @@ from ..artefact import DistilledData
 from ..engine.side_by_side import DEFAULT_BYTES
 from ..engine.team import ALONE, Team
 from ..progress import ProgressCallback, silent
-from .curve import curve
+from .held_out import HeldOut
 from .learners import HELD_OUT_NETWORKS as HELD_OUT_NETWORKS
 from .learners import Learners
 from .learners import check_inputs as check_inputs
 from .result import Evaluation as Evaluation
+from .scoring import train_and_score
 from .testing import test_networks as test_networks
 
 
@@ -100,18 +101,13 @@ def _curve(
     team: Team,
     progress: ProgressCallback,
 ) -> list[Evaluation]:
-    found = curve(
+    found = train_and_score(
         learners.distilled.steps,
-        learners.network,
-        learners.sample,
+        HeldOut(learners.network, learners.sample, learners.networks, seed, memory, team),
         learners.data,
         learners.distilled.objective,
         rule=learners.distilled.rule,
-        networks=learners.networks,
-        seed=seed,
         after=after,
-        memory=memory,
-        team=team,
         progress=progress,
     )
     return [replace(one, note=learners.note) for one in found]
