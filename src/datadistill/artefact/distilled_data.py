@@ -198,7 +198,8 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         steps = self.steps.to(network.device, network.dtype)
         engine, total, weights = engine_for(network, self.objective), len(steps.schedule), theta0
         for t, weights in enumerate(training(self.rule, engine, theta0, steps)):
-            progress(Progress("training", t, total))
+            if t:  # θ₀ comes before the first update
+                progress(Progress("training", t, total))
         return weights
 
     def initial_weights(self, network: Network, generators: Sequence[torch.Generator]) -> Weights:
