@@ -43,6 +43,16 @@ class Resume(Common):
     """Your own network, if the run has one: code runs only if you name it yourself."""
     objective: str | None = None
     """Your own objective, if the run has one, likewise."""
+    update_rule: str | None = None
+    """Your own update rule, likewise."""
+    adjoint: str | None = None
+    """Your own adjoint, likewise."""
+    initialization: str | None = None
+    """Your own initialization, likewise."""
+    parametrisation: str | None = None
+    """Your own parametrisation, likewise."""
+    data: str | None = None
+    """Your own data set, likewise."""
 
     def run(self) -> None:
         """Resumes, tests once on the test set, and writes the artefact and its picture."""

@@ -12,9 +12,10 @@ from ..data import LabelledData
 from ..errors import ConfigError
 from .config import RunConfig
 from .distillation import Distillation
+from .seams import SEAMS
 from .team.processes import Processes
 
-CODE_SETTINGS = ("model", "objective")
+CODE_SETTINGS = ("data", "model", *SEAMS)
 """Settings that can name Python code, as ``file.py:Class`` or ``package.module:function``."""
 
 PATH_SETTINGS = ("data",)
