@@ -9,7 +9,7 @@ import tyro
 from torch import nn
 
 from .. import models
-from ..artefact import DistilledData, load
+from ..artefact import DistilledData
 from ..core.device import DeviceName, resolve_device
 from ..core.objective import Poisoning
 from ..data import DATA_SETS, LabelledData
@@ -28,7 +28,7 @@ from ..runs.team.processes import Processes, together, world_size
 from ..tables import TableSettings, baseline_table
 from ..tables.adaptation import check_source
 from .artefacts import artefact_at, data_name, image_shape, is_architecture_of, results_of
-from .choices import MEGABYTE, DataChoice, ModelChoice, PoolChoice
+from .choices import MEGABYTE, CodeChoice, DataChoice, ModelChoice, PoolChoice
 from .console import Common, Switch, going_on, out
 from .figures import as_json, class_table, curve_table
 from .poisoning import measure_attack, write_attack
@@ -64,7 +64,7 @@ class Ordinary(Common):
 
 
 @dataclass(frozen=True)
-class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
+class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     """Train networks on distilled data and test them on real data.
 
     --model lenet (or another built-in network, or your own as package.module:Class) trains that
@@ -105,7 +105,7 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
     def run(self) -> None:
         """Evaluates and prints mean ± standard deviation over networks."""
         ordinary = self._checked()
-        distilled = load(artefact_at(self.artefact))
+        distilled = self.load_artefact(artefact_at(self.artefact))
         if not (self.baselines and distilled.header.initialization.kind == "fixed-pretrained"):
             distilled = self.with_pool(distilled)
         choice = replace(self, **image_shape(distilled, self))

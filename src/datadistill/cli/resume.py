@@ -41,8 +41,18 @@ class Resume(Common):
     """Processor threads of each; with another number the last bits of figures may differ."""
     model: str | None = None
     """Your own network, if the run has one: code runs only if you name it yourself."""
+    data: str | None = None
+    """Your own data set, if the run has one as file.py:NAME, likewise."""
     objective: str | None = None
-    """Your own objective, if the run has one, likewise."""
+    """Your own objective, likewise."""
+    update_rule: str | None = None
+    """Your own update rule, likewise."""
+    adjoint: str | None = None
+    """Your own adjoint, likewise."""
+    initialization: str | None = None
+    """Your own initialization, likewise."""
+    parametrisation: str | None = None
+    """Your own parametrisation, likewise."""
 
     def run(self) -> None:
         """Resumes, tests once on the test set, and writes the artefact and its picture."""

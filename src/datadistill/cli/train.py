@@ -6,16 +6,15 @@ from pathlib import Path
 import safetensors.torch
 import tyro
 
-from ..artefact import load
 from ..core.device import DeviceName
 from ..errors import FileError
 from ..files import check_writable, write_atomically
-from .choices import ModelChoice, PoolChoice
+from .choices import CodeChoice, ModelChoice, PoolChoice
 from .console import Switch, out
 
 
 @dataclass(frozen=True)
-class Train(ModelChoice, PoolChoice):
+class Train(ModelChoice, PoolChoice, CodeChoice):
     """Train a network on distilled data and save its weights."""
 
     artefact: tyro.conf.Positional[Path]
@@ -34,7 +33,7 @@ class Train(ModelChoice, PoolChoice):
         output = self.output or self.artefact.with_name(f"{self.artefact.stem}-trained.safetensors")
         if output.exists() and not self.overwrite:
             raise FileError(f"{output} exists.", "Name another --output, or pass --overwrite.")
-        distilled = self.with_pool(load(self.artefact))
+        distilled = self.with_pool(self.load_artefact(self.artefact))
         check_writable(output)
         module = self.own_module()
         with self.bars() as progress:

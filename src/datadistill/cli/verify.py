@@ -6,17 +6,16 @@ from pathlib import Path
 
 import tyro
 
-from ..artefact import load
 from ..core.device import DeviceName
 from ..evaluation import ClaimError, claim_of, claimed_split, verify
 from .artefacts import artefact_at, data_name, image_shape
-from .choices import MEGABYTE, DataChoice, ModelChoice, PoolChoice
+from .choices import MEGABYTE, CodeChoice, DataChoice, ModelChoice, PoolChoice
 from .console import Switch, out
 from .figures import as_json
 
 
 @dataclass(frozen=True)
-class Verify(DataChoice, ModelChoice, PoolChoice):
+class Verify(DataChoice, ModelChoice, PoolChoice, CodeChoice):
     """Evaluate again as an artefact's claim says; exit 1 if it is not reached."""
 
     artefact: tyro.conf.Positional[Path]
@@ -32,7 +31,7 @@ class Verify(DataChoice, ModelChoice, PoolChoice):
 
     def run(self) -> None:
         """Measures the claim again."""
-        distilled = self.with_pool(load(artefact_at(self.artefact)))
+        distilled = self.with_pool(self.load_artefact(artefact_at(self.artefact)))
         claim = claim_of(distilled)
         choice = replace(self, **image_shape(distilled, self))
         data = claimed_split(distilled, *choice.load(data_name(self.data, claim.data)))
