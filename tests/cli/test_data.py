@@ -127,7 +127,7 @@ def test_check_knows_regression(here: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_check_draws_images_only(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     check_own(inputs=np.ones((8, 5)))
-    assert "there is no picture" in capsys.readouterr().err
+    assert "no picture was drawn" in capsys.readouterr().err
     assert names(here) == ["mine.npz"]
 
 
@@ -222,7 +222,7 @@ def test_control_c_in_a_fetch_keeps_what_has_arrived(here: Path, site: Site) -> 
         process.send_signal(signal.SIGINT)
         errors = process.communicate()[1]
     assert process.returncode == 130
-    assert errors.splitlines() == ["Interrupted; the same command goes on from here."]
+    assert errors.splitlines() == ["Interrupted; run the same command to continue."]
     assert names(here / "mnist") == ["one.part", "one.part.from"]
 
 

@@ -22,8 +22,8 @@ from datadistill.runs.store.yaml_files import read_config
 from tests.runs.helpers import DATA, SETTINGS, TEST
 
 COST_LINE = (
-    r"Measured here: .+ an outer step, (.+) of them and the tests about .+; "
-    r"memory at its peak .+ GiB\."
+    r"Measured here: .+ per outer step; (.+) outer steps with tests take about .+; "
+    r"peak memory .+ GiB\."
 )
 
 

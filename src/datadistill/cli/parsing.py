@@ -3,8 +3,10 @@
 import contextlib
 import io
 import itertools
+import os
 import re
 import shutil
+from collections.abc import Generator
 from typing import Any, cast
 
 import tyro
@@ -52,7 +54,7 @@ COMMANDS: dict[str, type[Command]] = {
     "data": Data,
 }
 WIDEST = 100
-"""Columns that the text of help fills at most."""
+"""Columns that help fills at most; tyro would put the groups side by side on wide terminals."""
 PLAIN = {
     r"'None', |, 'None'": "",
     r"^Error parsing (\S+): .*?('.*').*$": r"Invalid \1: \2",
@@ -89,7 +91,8 @@ def print_commands() -> None:
     table = Table.grid(padding=(0, 2))
     for name, command in COMMANDS.items():
         table.add_row(name, (command.__doc__ or "").partition("\n")[0])
-    console = Console(highlight=False, width=min(shutil.get_terminal_size().columns, WIDEST))
+    with _columns() as width:
+        console = Console(highlight=False, width=width)
     console.print(
         "usage: datadistill COMMAND [OPTIONS]\n\n"
         "Learn a few synthetic images that train a network like the whole data set.\n",
@@ -109,12 +112,12 @@ def _parse_over(name: str, words: list[str], default: Command | None) -> Command
     given: dict[str, Any] = {} if default is None else {"default": default}
     said = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(said), _columns() as width:
             parsed = tyro.cli(
                 command,
                 **given,
                 prog=prog,
-                description=description(command, min(shutil.get_terminal_size().columns, WIDEST)),
+                description=description(command, width),
                 args=words,
                 config=(tyro.conf.OmitArgPrefixes,),
                 registry=REGISTRY,
@@ -124,6 +127,19 @@ def _parse_over(name: str, words: list[str], default: Command | None) -> Command
             raise ConfigError(_told(said.getvalue()), f"See {prog} --help.") from None
         raise
     return cast(Command, parsed)
+
+
+@contextlib.contextmanager
+def _columns() -> Generator[int]:
+    """The columns of the terminal, as far as help fills them."""
+    width, before = min(shutil.get_terminal_size().columns, WIDEST), os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(width)
+    try:
+        yield width
+    finally:
+        del os.environ["COLUMNS"]
+        if before is not None:
+            os.environ["COLUMNS"] = before
 
 
 def _told(text: str) -> str:

@@ -54,7 +54,9 @@ def read_recipe(name: str, preset: Preset = "fast") -> Recipe:
     description = settings.pop("description", "")
     paper = settings.pop("paper", {})
     if not isinstance(paper, dict):
-        raise ConfigError(f"{path}: paper is {paper!r}.", "Put settings below paper, or leave it out.")
+        raise ConfigError(
+            f"{path}: paper is {paper!r}.", "Put settings below paper, or leave it out."
+        )
     if preset == "paper":
         settings |= PAPER | paper
     return Recipe(
