@@ -122,7 +122,7 @@ def test_ordinary_training_uses_no_schedule(capsys: pytest.CaptureFixture[str]) 
     ("flags", "message"),
     [
         (["--lr", "0.1"], "--lr needs --ordinary"),
-        (["--batch-size", "3"], "--batch-size has no meaning"),
+        (["--batch-size", "3"], "--batch-size needs --ordinary"),
         (["--ordinary", "--curve"], "--curve cannot be combined with --ordinary"),
         (["--ordinary", "--epochs", "0"], "epochs is 0"),
         (["--memory", "0"], "memory is 0"),

@@ -1,5 +1,6 @@
 """What ``--help`` shows, and what is said of words that the command line does not know."""
 
+import io
 import re
 from dataclasses import fields
 
@@ -8,6 +9,7 @@ import pytest
 from datadistill.cli.distill import FIRST, Distill
 from datadistill.cli.flags import field_help
 from datadistill.cli.parsing import COMMANDS, parse
+from datadistill.errors import ConfigError
 from datadistill.runs.config import NAMES, RunConfig
 from datadistill.runs.settings import GROUPS
 from tests.cli.helpers import run
@@ -18,7 +20,18 @@ def flag(name: str) -> str:
 
 
 def lines(text: str) -> list[str]:
-    return [line.strip("│╭╮╰╯─ ") for line in text.splitlines()]
+    return [line.strip("│╭╮╰╯─ ") for line in text.splitlines() if "---" not in line]
+
+
+def boxes(shown: str) -> dict[str, list[str]]:
+    """The flags of each box of options, by its title."""
+    found: dict[str, list[str]] = {}
+    for line in lines(shown):
+        if line == "options" or line.endswith(" options"):
+            found[line] = []
+        elif re.match(r"--\w+(-\w+)*(,| [A-Z{\[]|$|   )", line):
+            found[[*found][-1]].append(line.split()[0].rstrip(","))
+    return found
 
 
 def help_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -35,23 +48,21 @@ def test_help_shows_the_ten_first_and_then_the_groups(
     monkeypatch.setenv("COLUMNS", str(columns))
     shown = help_of("distill", capsys)
     assert max(map(len, shown.splitlines())) <= columns
-    flags = [line.split()[0].rstrip(",") for line in lines(shown) if line.startswith("--")]
+    found = boxes(shown)
     assert len(FIRST) == 10
-    assert flags[:10] == [flag(name) for name in FIRST]
-    titles = [line for line in lines(shown) if line.endswith(" options")]
-    assert titles == [f"{title} options" for title in GROUPS]
+    assert found["options"][:10] == [flag(name) for name in FIRST]
+    assert found["options"][10:] == ["--preset", "--dry-run", "--quiet", "--debug"]
+    assert list(found) == ["options", *(f"{title} options" for title in GROUPS)]
     for title, group in GROUPS.items():
-        part = shown.partition(f"─ {title} options ─")[2].partition("╰")[0]
-        found = {found.rstrip(",") for found in re.findall(r"^│ (--[\w-]+,?)", part, re.MULTILINE)}
-        assert found == {flag(field.name) for field in fields(group) if field.name not in FIRST}
+        names = [field.name for field in fields(group) if field.name not in FIRST]
+        assert found[f"{title} options"] == [flag(name) for name in names]
 
 
 def test_help_knows_every_setting_and_no_none(capsys: pytest.CaptureFixture[str]) -> None:
     shown = help_of("distill", capsys)
-    for name in NAMES:
-        assert re.search(rf"^│ {flag(name)}[ ,]", shown, re.MULTILINE), name
+    assert {flag(name) for name in NAMES} <= {one for box in boxes(shown).values() for one in box}
     for name in ("augment", "learn_rates", "learn_labels", "compiled", "tensorboard"):
-        assert f"{flag(name)}, --no-{flag(name)[2:]} " in shown
+        assert f"{flag(name)}, --no-{flag(name)[2:]}" in shown
     for unwanted in ("{None", "None,", "True", "False", "(default: )"):
         assert unwanted not in shown
 
@@ -137,3 +148,20 @@ def test_a_mistake_is_told_in_two_lines(
 def test_the_remedy_for_a_value_of_a_yes_no_setting(capsys: pytest.CaptureFixture[str]) -> None:
     run("distill", "--augment", "True")
     assert capsys.readouterr().err.endswith("\nWrite --augment or --no-augment.\n")
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "300"])
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_mistakes_are_told_alike_on_every_terminal(
+    columns: str,
+    encoding: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdout", terminal)
+    with pytest.raises(ConfigError) as caught:
+        parse(["distill", "--keep", "worst"])
+    assert caught.value.what == "Invalid --keep: 'worst'. Choose one of 'last', 'best'."

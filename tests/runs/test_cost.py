@@ -127,7 +127,7 @@ def test_a_budget_too_short_for_one_outer_step_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["distill", "--model", "linear", "--time-budget", "0.001s"]) == 2
-    assert "Give a longer --time-budget" in capsys.readouterr().err
+    assert "Choose a longer --time-budget" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

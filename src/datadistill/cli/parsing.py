@@ -10,7 +10,7 @@ from collections.abc import Generator
 from typing import Any, cast
 
 import tyro
-from rich import box
+from rich.box import ROUNDED
 from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
@@ -55,6 +55,7 @@ COMMANDS: dict[str, type[Command]] = {
 }
 WIDEST = 100
 """Columns that help fills at most; tyro would put the groups side by side on wide terminals."""
+RULE = re.compile("[─-]{3,}")
 PLAIN = {
     r"'None', |, 'None'": "",
     r"^Error parsing (\S+): .*?('.*').*$": r"Invalid \1: \2",
@@ -98,7 +99,7 @@ def print_commands() -> None:
         "Learn a few synthetic images that train a network like the whole data set.\n",
         markup=False,
     )
-    console.print(Panel(table, title="commands", title_align="left", box=box.ROUNDED))
+    console.print(Panel(table, title="commands", title_align="left", box=ROUNDED))
     console.print(
         "datadistill COMMAND --help shows the options of a command; datadistill --version the "
         "version.\nNew here? Start with datadistill quickstart.",
@@ -143,10 +144,12 @@ def _columns() -> Generator[int]:
 
 
 def _told(text: str) -> str:
-    """What tyro says in a box of many lines, in one."""
-    lines = [line.strip("│ ") for line in text.splitlines() if line.startswith("│")]
-    first = itertools.takewhile(lambda line: not line.startswith("──"), lines)
-    said = " ".join(" ".join(first).split()).rstrip(".") or text.strip()
+    """What tyro says in a box of many lines, in one; a box may have colours, or ASCII rules."""
+    box = [line.strip("│╭╮╰╯ ") for line in re.sub(r"\x1b\[[\d;]*m", "", text).splitlines()]
+    lines = [line for line in box[1:] if line]  # the first is a title
+    start = next((i for i, line in enumerate(lines) if not RULE.fullmatch(line)), 0)
+    first = itertools.takewhile(lambda line: not RULE.fullmatch(line), lines[start:])
+    said = " ".join(" ".join(first).split()).rstrip(". ") or text.strip()
     for pattern, plain in PLAIN.items():
         said = re.sub(pattern, plain, said)
     for line, after in itertools.pairwise(lines):
