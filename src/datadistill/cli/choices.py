@@ -21,11 +21,11 @@ class DataChoice(Common):
     """Where the real data come from."""
 
     data_dir: Path | None = None
-    """Data folder; $DATADISTILL_DATA or the user's cache folder by default."""
+    """Data folder. By default $DATADISTILL_DATA, or the user's cache folder."""
     size: int | None = None
-    """Height and width to resize images to; the data set's own by default."""
+    """Height and width to resize images to. By default the data set's own."""
     channels: Literal[1, 3] | None = None
-    """1 for grey, 3 for colour images; the data set's own by default."""
+    """1 for grey images, 3 for colour. By default the data set's own."""
 
     def load(self, name: str, augment: bool | None = None) -> tuple[LabelledData, LabelledData]:
         """Reads the training and the test split."""
@@ -39,7 +39,7 @@ class PoolChoice(Common):
     """The pool that distilled data are for."""
 
     pool: Path | None = None
-    """Folder of the pool, for distilled data of a random pre-trained initialization."""
+    """Folder of the pool, for distilled data with a random pre-trained initialization."""
 
     def with_pool(self, distilled: DistilledData) -> DistilledData:
         """The distilled data with their pool, if one is named."""

@@ -16,18 +16,18 @@ from .figures import as_json
 
 @dataclass(frozen=True)
 class Verify(DataChoice, ModelChoice, PoolChoice, CodeChoice):
-    """Evaluate again as an artefact's claim says; exit 1 if it is not reached."""
+    """Check the accuracy that an artefact claims; exit code 1 if it is not reached."""
 
     artefact: tyro.conf.Positional[Path]
     """The artefact, or a run folder: written by datadistill distill."""
     data: str | None = None
-    """Where the data of the claim are now, if not under the name it gives."""
+    """Data set of the claim, if it is not found by the name in the artefact."""
     memory: int = 1024
-    """Megabytes for the networks that are trained side by side."""
+    """Memory in megabytes for the networks that are trained side by side."""
     device: DeviceName = "auto"
-    """Where to compute."""
+    """Device to compute on."""
     json: Switch = False
-    """Print both figures as JSON."""
+    """Print the claim and the result as JSON."""
 
     def run(self) -> None:
         """Measures the claim again."""

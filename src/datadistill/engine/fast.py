@@ -1,4 +1,4 @@
-"""The fast engine: the interface of the core's plain engine, and the same numbers up to rounding."""
+"""The fast engine: the plain engine's interface, and the same numbers up to rounding."""
 
 import copy
 from collections.abc import Callable, Sequence
