@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 from datadistill.core.adjoint import Adjoint
 from datadistill.core.distilled import Steps
+from datadistill.core.engine import Engine, PlainEngine
 from datadistill.core.network import Network, Weights
 from datadistill.core.objective import Classification, Objective, Regression
 from datadistill.core.random import stream
-from datadistill.core.update import GradientDescent, train, update_of
+from datadistill.core.update import GradientDescent, UpdateRule, train
 
 
 class Convolutional(nn.Module):
@@ -109,21 +110,28 @@ class Problem:
     steps: Steps
     theta0: Weights
     batch: tuple[Tensor, Tensor]
-    rule: GradientDescent = field(default_factory=GradientDescent)
+    rule: UpdateRule = field(default_factory=GradientDescent)
+
+    @property
+    def engine(self) -> Engine:
+        return PlainEngine(self.network, self.objective)
 
     def outer_loss(self, weights: Weights) -> Tensor:
         return self.network.losses(weights, *self.batch, self.objective.outer_loss)
 
     def loss(self, steps: Steps) -> Tensor:
         """The mean outer loss after all updates, without any gradient."""
-        update = update_of(self.network, self.objective.inner_loss, self.rule)
-        learner = train(update, self.rule.start(self.theta0), steps)
+        weights = train(self.rule, self.engine, self.theta0, steps)
         with torch.no_grad():
-            return self.outer_loss(learner.weights).mean()
+            return self.outer_loss(weights).mean()
 
-    def differentiate(self, adjoint: Adjoint, steps: Steps | None = None) -> tuple[Tensor, Steps]:
+    def differentiate(
+        self, adjoint: Adjoint, steps: Steps | None = None, engine: Engine | None = None
+    ) -> tuple[Tensor, Steps]:
+        """By the plain engine unless another is given."""
         return adjoint(
-            update_of(self.network, self.objective.inner_loss, self.rule),
+            self.rule,
+            engine or self.engine,
             self.rule.start(self.theta0),
             steps or self.steps,
             self.outer_loss,
@@ -137,7 +145,7 @@ def problem(
     steps: int = 1,
     epochs: int = 1,
     networks: int = 1,
-    momentum: float = 0.0,
+    rule: UpdateRule | None = None,
     dtype: torch.dtype = torch.float64,
     device: str = "cpu",
 ) -> Problem:
@@ -165,7 +173,7 @@ def problem(
         Steps(normal(steps, images, 1, 6, 6), labels, rates.to(device, dtype)),
         {n: 0.5 * normal(networks, *w.shape) for n, w in wrapped.weights.items()},
         (normal(5, 1, 6, 6), real_labels),
-        GradientDescent(momentum),
+        rule or GradientDescent(),
     )
 
 
