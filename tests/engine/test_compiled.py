@@ -100,4 +100,6 @@ def test_without_a_compiler_a_run_goes_on_and_says_so_once(tmp_path: Path) -> No
     command = [sys.executable, "-c", WITHOUT_COMPILER]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == [True, True, True]
-    assert done.stderr.count("datadistill.engine.kernels.library: Updates could not be compiled") == 1
+    assert (
+        done.stderr.count("datadistill.engine.kernels.library: Updates could not be compiled") == 1
+    )
