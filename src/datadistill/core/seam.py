@@ -8,6 +8,7 @@ import ast
 import importlib
 import json
 import pkgutil
+import re
 from abc import ABC
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
@@ -82,9 +83,13 @@ class Seam(ABC):
 
         A user's own class is known once it has been imported.
         """
-        if name in cls._implementations:
-            return cls._implementations[name]  # pyright: ignore[reportReturnType]
+        if name in cls.known():
+            return cls.known()[name]
         if ":" in name:
+            # mine.py:Rule, named on a command line, is mine:Rule, imported in Python.
+            for other in reversed(cls.known()):
+                if ":" in other and _short(other) == _short(name):
+                    return cls.known()[other]
             raise ConfigError(
                 f"The {cls.seam} {name} is not at hand: files never import code.",
                 f"Import it first, or name it with --{cls.seam.replace(' ', '-')} {name}.",
@@ -167,6 +172,13 @@ def parse(text: str) -> tuple[str, Record]:
         raise ConfigError(
             f"{text!r} cannot be read.", "Write file.py:Class or file.py:Class(name=value, …)."
         ) from None
+
+
+def _short(reference: str) -> tuple[str, str]:
+    """File or module and name of a reference, wherever the file is."""
+    place, _, name = reference.rpartition(":")
+    place = re.split(r"[/\\]", place)[-1].removesuffix(".py")
+    return place.rpartition(".")[2], name
 
 
 def discover(package: str, path: Iterable[str]) -> None:

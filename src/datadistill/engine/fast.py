@@ -1,4 +1,4 @@
-"""The fast engine: the interface of the core's plain engine, and the same numbers up to rounding."""
+"""The fast engine: the plain engine's interface, and the same numbers up to rounding."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -71,7 +71,7 @@ class FastEngine:
         return losses(weights, step.inputs, step.labels, self.objective.inner_loss)
 
     def gradient(self, weights: Weights, step: Step) -> Weights:
-        """g = ∇ℓ(x̃, θ); differentiable again if gradients are enabled."""
+        """G = ∇ℓ(x̃, θ); differentiable again if gradients are enabled."""
         if self.micro_batch:
             return InParts(self.losses, weights, step, self.micro_batch).values
         if self.compiled and step.learning_rate.ndim and not torch.is_grad_enabled():

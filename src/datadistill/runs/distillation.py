@@ -33,7 +33,7 @@ from .initialization import InitialWeights
 from .seams import Given, make, make_rule
 from .start import start_images
 from .state import Measured, RunState
-from .store.fingerprint import fingerprint
+from .store.fingerprint import fingerprint, recognised
 from .store.metrics import HeldOutScore, LearningRates, MetricsRow
 from .team.processes import Processes
 
@@ -151,9 +151,14 @@ class Distillation:
             parametrisation = parametrisation.images
         return parametrisation.steps(state.kept)
 
-    def fingerprint(self) -> dict[str, str]:
-        """Hashes of what the run works on."""
-        return fingerprint(self.network, self.distiller.initialization, self.data, self.held_out)
+    def fingerprint(self, before: dict[str, str] | None = None) -> dict[str, str]:
+        """Hashes of what the run works on; those of a checkpoint, where they are of the same data.
+
+        Args:
+            before: The fingerprint of the checkpoint that the run goes on from.
+        """
+        found = fingerprint(self.network, self.distiller.initialization, self.data, self.held_out)
+        return recognised(before, found, self.data, self.held_out) if before else found
 
     def start(self) -> RunState:
         """The state before the first outer step."""

@@ -43,7 +43,8 @@ def resume(
         progress: Called after every outer step.
         tell: Receives messages.
         settings: ``data_dir``, ``pool`` and ``weights``, if they have moved; ``threads``; and the
-            Python code that the run uses, which runs only if you name it: ``model``, ``objective``.
+            Python code that the run uses, which runs only if you name it: ``model``, ``objective``,
+            ``update_rule`` and so on.
     """
     for name in settings:
         if name not in (*CHANGES, *CODE_SETTINGS):

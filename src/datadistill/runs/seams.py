@@ -114,9 +114,20 @@ def settings_of(*objects: Seam) -> dict[str, Any]:
     return {name: value for one in objects for name, value in one.as_settings().items()}
 
 
+def import_own(settings: Any) -> dict[str, Any]:
+    """Imports the code that some settings name: the implementations that files name are then known.
+
+    Returns:
+        What was found, by setting.
+    """
+    named = {setting: getattr(settings, setting, None) for setting in SEAMS}
+    given = {setting: text for setting, text in named.items() if text and ":" in text}
+    return {setting: _own(SEAMS[setting], parse(text)[0]) for setting, text in given.items()}
+
+
 def _own(seam: type[Seam], reference: str) -> Any:
     """A user's own implementation: its class, or an object of it."""
-    if reference in seam.known():
+    if not reference.rpartition(":")[0].endswith(".py") and reference in seam.known():
         return seam.implementation(reference)
     found: Any = Wanted(seam.seam, "Class", _members, ConfigError).import_from(reference)
     if isinstance(found, type) and issubclass(found, seam):

@@ -19,7 +19,7 @@ class GradientDescent(UpdateRule, name="gradient-descent"):
     def pull_back(
         self, learner: Learner, g: Gradient, step: Step, v: Learner
     ) -> tuple[Learner, Step]:
-        """v + ∂⟨u, g⟩/∂θ_t with u = −η̃_t v; the step gets ∂⟨u, g⟩/∂x̃_t, its rate −⟨v, g⟩."""
+        """V + ∂⟨u, g⟩/∂θ_t with u = −η̃_t v; the step gets ∂⟨u, g⟩/∂x̃_t, its rate −⟨v, g⟩."""
         u = {name: -rate_of(step, one) * one for name, one in v.weights.items()}
         found = g.products(u)
         weights = {name: one + found.weights[name] for name, one in v.weights.items()}

@@ -1,6 +1,7 @@
 """Gradient descent with heavy-ball momentum."""
 
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import torch
 
@@ -24,7 +25,7 @@ class Momentum(UpdateRule, name="momentum"):
 
     momentum: float = 0.9
 
-    settings = {"momentum": "momentum"}
+    settings = MappingProxyType({"momentum": "momentum"})
 
     def __post_init__(self) -> None:
         if not 0 < self.momentum < 1:

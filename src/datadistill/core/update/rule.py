@@ -39,9 +39,9 @@ class UpdateRule(Seam, seam="update rule"):
     ) -> tuple[Learner, Step]:
         """The vector-Jacobian product of one update: derived from :meth:`update` by autograd.
 
-        With f the update and g = ∇ℓ(x̃_t, θ_t), θ_{t+1} = f(θ_t, g, η̃_t). The gradient v = ∂L/∂θ_{t+1}
-        becomes ⟨v, ∂f/∂θ_t⟩ + ∂⟨u, g⟩/∂θ_t with u = ⟨v, ∂f/∂g⟩; the step gets ∂⟨u, g⟩/∂x̃_t, and its
-        rate ⟨v, ∂f/∂η̃_t⟩.
+        With f the update and g = ∇ℓ(x̃_t, θ_t), θ_{t+1} = f(θ_t, g, η̃_t). So v = ∂L/∂θ_{t+1} becomes
+        ⟨v, ∂f/∂θ_t⟩ + ∂⟨u, g⟩/∂θ_t with u = ⟨v, ∂f/∂g⟩; the step gets ∂⟨u, g⟩/∂x̃_t, and its rate
+        ⟨v, ∂f/∂η̃_t⟩.
 
         Args:
             learner: The learner before the update.
