@@ -80,6 +80,10 @@ def moved(weights: Weights, direction: Weights, step: Step) -> Weights:
 def rate_gradient(v: Weights, direction: Weights, step: Step) -> Tensor:
     """−⟨v, direction⟩, of each network if each has a rate of its own."""
     eta = step.learning_rate
-    pairs = ((one.flatten(1), direction[name].flatten(1)) for name, one in v.items())
+    # One row a network, even of a weight that is a single number.
+    pairs = (
+        (one.reshape(len(one), -1), direction[name].reshape(len(one), -1))
+        for name, one in v.items()
+    )
     each = torch.stack([torch.linalg.vecdot(*pair).to(eta.dtype) for pair in pairs])
     return -each.sum(0) if eta.ndim else -each.sum()

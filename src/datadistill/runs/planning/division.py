@@ -143,7 +143,7 @@ def compiled_rightly(
 ) -> bool:
     """Whether updates could be compiled, and give the gradient that they give without."""
     engine = compiled.engine
-    if not isinstance(engine, FastEngine) or engine.functions.failed:
+    if not isinstance(engine, FastEngine) or not engine.functions or engine.functions.failed:
         return False
     found, expected = (
         torch.cat([one.flatten() for one in distiller.gradient(state, batch)[1].values()])
