@@ -171,14 +171,16 @@ def parse(text: str) -> tuple[str, Record]:
     if not bracket:
         return text, {}
     try:
-        call = ast.parse(f"f({arguments}", mode="eval").body
-        assert isinstance(call, ast.Call)
-        assert not call.args
-        return name, {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
-    except (SyntaxError, ValueError, AssertionError):
-        raise ConfigError(
-            f"{text!r} cannot be read.", "Write file.py:Class or file.py:Class(name=value, …)."
-        ) from None
+        match ast.parse(f"f({arguments}", mode="eval").body:
+            case ast.Call(ast.Name(), [], given) if all(one.arg for one in given):
+                return name, {str(one.arg): ast.literal_eval(one.value) for one in given}
+            case _:
+                pass
+    except (SyntaxError, ValueError, TypeError):  # no expression, or no plain value
+        pass
+    raise ConfigError(
+        f"{text!r} cannot be read.", "Write file.py:Class or file.py:Class(name=value, …)."
+    )
 
 
 def _short(reference: str) -> tuple[str, str]:
