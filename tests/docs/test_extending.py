@@ -1,5 +1,6 @@
 """``docs/extending.md``: the page's files, used from outside the package as it says."""
 
+import importlib
 import os
 import re
 import shlex
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,24 +121,22 @@ def test_own_objects_work_from_python(
     for name in FILES:
         shutil.copy(folder / name, tmp_path / f"py_{name}")
     monkeypatch.syspath_prepend(tmp_path)
-    import py_medians
-    import py_networks
-    import py_rules
-    import py_sets
-
-    train, test = py_sets.small_digits()
-    settings = {"iterations": 3, "networks": 2, "threads": 1, "test": test, "test_networks": 2}
+    medians, networks, rules, sets = (
+        importlib.import_module(f"py_{name}") for name in ("medians", "networks", "rules", "sets")
+    )
+    train, test = sets.small_digits()
+    settings: Any = {"iterations": 3, "networks": 2, "threads": 1, "test": test, "test_networks": 2}
     made = dd.distill(
         train,
-        py_networks.Small(),
-        update_rule=py_rules.SmoothSign(beta=3.0),
+        networks.Small(),
+        update_rule=rules.SmoothSign(beta=3.0),
         run=tmp_path / "run",
         **settings,
     )
     made.save(tmp_path / "own.safetensors")
     loaded = dd.load(tmp_path / "own.safetensors")
-    assert loaded.rule == py_rules.SmoothSign(beta=3.0)
-    found = dd.evaluate(loaded, test, networks=2, module=py_networks.Small())
+    assert loaded.rule == rules.SmoothSign(beta=3.0)
+    found = dd.evaluate(loaded, test, networks=2, module=networks.Small())
     assert found.values == pytest.approx(dd.evaluate(made, test, networks=2).values)
     few = Counts(sets=1, drawn=2, kept=1, picking_networks=1, choosing_sets=1)
     table = dd.baseline_table(
@@ -144,6 +144,6 @@ def test_own_objects_work_from_python(
         train,
         test,
         settings=dd.TableSettings(networks=2, counts=few),
-        baselines=[py_medians.Medians()],
+        baselines=[medians.Medians()],
     )
     assert 0 <= table["median real"].mean <= 1

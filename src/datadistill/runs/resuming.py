@@ -42,9 +42,9 @@ def resume(
         iterations: Outer steps in all, if there shall be more than planned.
         progress: Called after every outer step.
         tell: Receives messages.
-        settings: ``data_dir``, ``pool`` and ``weights``, if they have moved; ``threads``; ``engine``; and the
-            Python code that the run uses, which runs only if you name it: ``model``, ``objective``,
-            ``update_rule`` and so on.
+        settings: ``data_dir``, ``pool`` and ``weights``, if they have moved; ``threads``;
+            ``engine``; and the Python code that the run uses, which runs only if you name it:
+            ``model``, ``objective``, ``update_rule`` and so on.
     """
     for name in settings:
         if name not in (*CHANGES, *CODE_SETTINGS):

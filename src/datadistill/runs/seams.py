@@ -147,7 +147,7 @@ def _own(seam: type[Seam], reference: str) -> Any:
         return OwnObjective(function, reference)
     raise ConfigError(
         f"{reference} is not an implementation of {seam.__name__}.",
-        f"Derive a class from datadistill.{seam.__name__}: docs/extending.md shows how.",
+        f"Derive a class of dd.{seam.__name__}: docs/extending.md shows how.",
     )
 
 
