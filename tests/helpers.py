@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 from datadistill.core.adjoint import Adjoint
 from datadistill.core.distilled import Steps
+from datadistill.core.engine import Engine, PlainEngine
 from datadistill.core.network import Network, Weights
 from datadistill.core.objective import Classification, Objective, Regression
 from datadistill.core.random import stream
-from datadistill.core.update import GradientDescent, train, update_of
+from datadistill.core.update import GradientDescent, UpdateRule, train
 
 
 class Convolutional(nn.Module):
@@ -81,6 +82,58 @@ class Branches(nn.Module):
         return self.fc(F.avg_pool2d(both, 2).flatten(1))
 
 
+class PartlyUsed(nn.Module):
+    """A table of which some rows are never looked at, and a scale that is a single number."""
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.zeros(50, 4))
+        self.scale = nn.Parameter(torch.tensor(0.7))
+        self.out = nn.Linear(4, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(torch.tanh(self.scale * (x.flatten(1) @ self.table[7:43])))
+
+
+class Recurrent(nn.Module):
+    """A recurrent layer over the rows of an image."""
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.layer = nn.GRU(6, 3, batch_first=True)
+        self.out = nn.Linear(3, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(self.layer(x[:, 0])[0].mean(1))
+
+
+class Attention(nn.Module):
+    """Self-attention over the rows of an image."""
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(6, 2, batch_first=True)
+        self.out = nn.Linear(6, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = x[:, 0]
+        return self.out(self.attention(rows, rows, rows, need_weights=False)[0].mean(1))
+
+
+def batch_normalised(outputs: int) -> nn.Module:
+    """The output for an image depends on the images beside it."""
+    body = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Tanh())
+    return nn.Sequential(body, nn.Flatten(), nn.Linear(32, outputs))
+
+
+def lenet_like(outputs: int) -> nn.Module:
+    """Convolutions with ReLU and max-pooling, which the fast engine has kernels for."""
+    convolutions = [nn.Conv2d(1, 3, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(3, 4, 2), nn.ReLU()]
+    return nn.Sequential(
+        *convolutions, nn.Flatten(), nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, outputs)
+    )
+
+
 def linear(outputs: int) -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(36, outputs))
 
@@ -92,6 +145,16 @@ NETWORKS: dict[str, Callable[[int], nn.Module]] = {
     "shared weights": SharedWeights,
     "frozen body": FrozenBody,
 }
+
+AWKWARD: dict[str, Callable[[int], nn.Module]] = {
+    "partly used": PartlyUsed,
+    "recurrent": Recurrent,
+    "attention": Attention,
+    "batch normalised": batch_normalised,
+    "branches": Branches,
+    "lenet-like": lenet_like,
+}
+"""More networks on 1×6×6 images, which an engine may get wrong."""
 
 OBJECTIVES: dict[str, tuple[Objective, int]] = {
     "classification": (Classification(), 3),
@@ -109,21 +172,28 @@ class Problem:
     steps: Steps
     theta0: Weights
     batch: tuple[Tensor, Tensor]
-    rule: GradientDescent = field(default_factory=GradientDescent)
+    rule: UpdateRule = field(default_factory=GradientDescent)
+
+    @property
+    def engine(self) -> Engine:
+        return PlainEngine(self.network, self.objective)
 
     def outer_loss(self, weights: Weights) -> Tensor:
         return self.network.losses(weights, *self.batch, self.objective.outer_loss)
 
     def loss(self, steps: Steps) -> Tensor:
         """The mean outer loss after all updates, without any gradient."""
-        update = update_of(self.network, self.objective.inner_loss, self.rule)
-        learner = train(update, self.rule.start(self.theta0), steps)
+        weights = train(self.rule, self.engine, self.theta0, steps)
         with torch.no_grad():
-            return self.outer_loss(learner.weights).mean()
+            return self.outer_loss(weights).mean()
 
-    def differentiate(self, adjoint: Adjoint, steps: Steps | None = None) -> tuple[Tensor, Steps]:
+    def differentiate(
+        self, adjoint: Adjoint, steps: Steps | None = None, engine: Engine | None = None
+    ) -> tuple[Tensor, Steps]:
+        """By the plain engine unless another is given."""
         return adjoint(
-            update_of(self.network, self.objective.inner_loss, self.rule),
+            self.rule,
+            engine or self.engine,
             self.rule.start(self.theta0),
             steps or self.steps,
             self.outer_loss,
@@ -137,7 +207,7 @@ def problem(
     steps: int = 1,
     epochs: int = 1,
     networks: int = 1,
-    momentum: float = 0.0,
+    rule: UpdateRule | None = None,
     dtype: torch.dtype = torch.float64,
     device: str = "cpu",
 ) -> Problem:
@@ -165,7 +235,7 @@ def problem(
         Steps(normal(steps, images, 1, 6, 6), labels, rates.to(device, dtype)),
         {n: 0.5 * normal(networks, *w.shape) for n, w in wrapped.weights.items()},
         (normal(5, 1, 6, 6), real_labels),
-        GradientDescent(momentum),
+        rule or GradientDescent(),
     )
 
 

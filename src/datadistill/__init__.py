@@ -11,12 +11,17 @@ Example::
     print(dd.evaluate("digits.safetensors", test))
 """
 
-from . import data, models
+from . import baselines, data, models
 from .artefact import Claim, DistilledData, load
-from .core.adjoint import BackGradient, StoredGraph, Truncated
-from .core.initialization import FixedInit, RandomInit
-from .core.objective import Classification, OwnObjective, Poisoning, Regression
+from .baselines import Baseline
+from .core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
+from .core.distilled import Step, Steps
+from .core.initialization import FixedInit, Initialization, RandomInit
+from .core.learner import Learner
+from .core.objective import Classification, Objective, OwnObjective, Poisoning, Regression
+from .core.parametrisation import Parameters, Parametrisation, Plain, SoftLabels
 from .core.settings import DistillerConfig
+from .core.update import Adam, GradientDescent, Momentum, Nesterov, UpdateRule, WeightDecay
 from .data import LabelledData
 from .errors import DataDistillError
 from .evaluation import (
@@ -30,10 +35,14 @@ from .evaluation import (
 from .pools import Pool, PoolInit
 from .progress import Progress
 from .runs import RunConfig, distill, pretrain, resume
+from .tables import TableSettings, baseline_table, linear_bound, poisoning_table
 from .version import __version__
 
 __all__ = [
+    "Adam",
+    "Adjoint",
     "BackGradient",
+    "Baseline",
     "Claim",
     "Classification",
     "DataDistillError",
@@ -41,9 +50,18 @@ __all__ = [
     "DistillerConfig",
     "Evaluation",
     "FixedInit",
+    "GradientDescent",
+    "Initialization",
     "LabelledData",
+    "Learner",
+    "Momentum",
+    "Nesterov",
+    "Objective",
     "OrdinaryTraining",
     "OwnObjective",
+    "Parameters",
+    "Parametrisation",
+    "Plain",
     "Poisoning",
     "Pool",
     "PoolInit",
@@ -51,16 +69,26 @@ __all__ = [
     "RandomInit",
     "Regression",
     "RunConfig",
+    "SoftLabels",
+    "Step",
+    "Steps",
     "StoredGraph",
+    "TableSettings",
     "Truncated",
+    "UpdateRule",
+    "WeightDecay",
     "__version__",
+    "baseline_table",
+    "baselines",
     "data",
     "distill",
     "evaluate",
     "evaluate_ordinary",
     "learning_curve",
+    "linear_bound",
     "load",
     "models",
+    "poisoning_table",
     "pretrain",
     "resume",
     "verify",

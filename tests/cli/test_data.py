@@ -83,7 +83,7 @@ def test_check_shows_counts_and_balance_and_draws(
     assert "digits: 1,437 training and 360 test examples, 1×28×28, 10 classes" in output
     assert ["0", "151", "10.5%", "27", "7.5%"] in [line.split() for line in output.splitlines()]
     assert "picture: digits-samples.png" in output
-    assert "do not compare" in messages
+    assert "cannot be compared with published ones" in messages
     with Image.open(here / "digits-samples.png") as picture:
         assert picture.width > 1000
     assert run("check", "digits", "--output", "new/folder/mine.png", "--quiet") == 0
@@ -127,7 +127,7 @@ def test_check_knows_regression(here: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_check_draws_images_only(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     check_own(inputs=np.ones((8, 5)))
-    assert "there is no picture" in capsys.readouterr().err
+    assert "no picture was drawn" in capsys.readouterr().err
     assert names(here) == ["mine.npz"]
 
 
@@ -136,7 +136,7 @@ def test_check_draws_images_only(here: Path, capsys: pytest.CaptureFixture[str])
     [
         (("check", "mnits"), 2, "Did you mean 'mnist'"),
         (("check", "mnist"), 2, "mnist was not found in"),
-        (("check", "digits", "--output", "a.jpg"), 2, "Name an --output that ends in .png."),
+        (("check", "digits", "--output", "a.jpg"), 2, "Choose an --output that ends in .png."),
         (("check", "digits", "--output", "occupied/a.png"), 1, "cannot be written"),
         (("fetch", "mnits"), 2, "Did you mean 'mnist'"),
         (("fetch", "mnist", "--data-dir", "occupied"), 1, "data folder is not writable"),
@@ -177,7 +177,7 @@ def test_fetch_downloads_once(
     assert run("fetch", "mnist") == 0
     output, messages = capsys.readouterr()
     assert output == f"mnist: {here / 'mnist'}\n"
-    assert "The checksum of one is not known" in messages
+    assert "one was not verified" in messages
     assert "Licence: free for research." in messages
     assert (here / "mnist" / "one").read_bytes() == content
 
@@ -225,7 +225,7 @@ def test_control_c_in_a_fetch_keeps_what_has_arrived(here: Path, site: Site) -> 
         process.send_signal(signal.SIGINT)
         errors = process.communicate()[1]
     assert process.returncode == 130
-    assert errors.splitlines() == ["Interrupted; the same command goes on from here."]
+    assert errors.splitlines() == ["Interrupted; run the same command to continue."]
     assert names(here / "mnist") == ["one.part", "one.part.from"]
 
 

@@ -121,9 +121,9 @@ def test_ordinary_training_uses_no_schedule(capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--lr", "0.1"], "--lr has no meaning for the schedule"),
-        (["--batch-size", "3"], "--batch-size has no meaning"),
-        (["--ordinary", "--curve"], "no curve of ordinary training"),
+        (["--lr", "0.1"], "--lr needs --ordinary"),
+        (["--batch-size", "3"], "--batch-size needs --ordinary"),
+        (["--ordinary", "--curve"], "--curve cannot be combined with --ordinary"),
         (["--ordinary", "--epochs", "0"], "epochs is 0"),
         (["--memory", "0"], "memory is 0"),
         (["--networks", "0"], "networks is 0"),

@@ -1,24 +1,16 @@
 """The most important test of the project: the gradients are right."""
 
-import gc
 import itertools
-from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor
 
-from datadistill.core.adjoint import (
-    Adjoint,
-    BackGradient,
-    StoredGraph,
-    Truncated,
-    segments_of,
-)
-from datadistill.core.distilled import Position, Step, Steps
+from datadistill.core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
+from datadistill.core.distilled import Position, Steps
 from datadistill.core.random import stream
-from datadistill.core.update import Gradient, Learner, Update, update_of
-from datadistill.engine.fast import Engine, Room
+from datadistill.core.update import Momentum
+from datadistill.engine import FastEngine
 from datadistill.errors import ConfigError
 from tests.helpers import (
     NETWORKS,
@@ -112,140 +104,16 @@ def test_every_adjoint_agrees_with_a_plain_nested_unroll_of_each_network(
 
 @pytest.mark.parametrize("adjoint", [BackGradient(), BackGradient(segments=4), StoredGraph()])
 def test_momentum_is_differentiated_exactly(adjoint: Adjoint) -> None:
-    case = problem(steps=2, epochs=3, networks=2, momentum=0.8)
+    case = problem(steps=2, epochs=3, networks=2, rule=Momentum(0.8))
     plain = problem(steps=2, epochs=3, networks=2)
-    _, gradient = case.differentiate(adjoint)
+    fast = FastEngine(case.network, case.objective)
+    _, gradient = case.differentiate(adjoint, engine=fast)
     for name, found in leaves(gradient).items():
         direction = found / found.norm()
         expected = central_difference(case, name, direction)
         assert float(found.norm()) == pytest.approx(expected, rel=1e-6)
         without = leaves(plain.differentiate(adjoint)[1])[name]
         assert relative_error(found, without) > 0.01
-
-
-@pytest.mark.parametrize("momentum", [0.0, 0.8])
-@pytest.mark.parametrize("network", NETWORKS)
-def test_segments_change_no_bit_of_the_gradient(network: str, momentum: float) -> None:
-    case = problem(network, steps=3, epochs=3, networks=3, momentum=momentum, dtype=torch.float32)
-    losses, whole = case.differentiate(BackGradient(segments=1))
-    for segments in (2, 4, 99):
-        found_losses, found = case.differentiate(BackGradient(segments))
-        assert torch.equal(found_losses, losses)
-        for name, gradient in leaves(found).items():
-            assert torch.equal(gradient, leaves(whole)[name]), (segments, name)
-
-
-@pytest.mark.parametrize("adjoint", [BackGradient(), Truncated(17, random=False)])
-def test_weights_beyond_the_bound_are_kept_in_segments_with_the_same_gradient(
-    adjoint: Adjoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    case = problem(steps=4, epochs=5, networks=2)
-    updates = 20 if adjoint == BackGradient() else 17
-    made: list[int] = []
-
-    update = update_of(case.network, case.objective.inner_loss, case.rule)
-
-    class Counted(Update):
-        def __call__(self, learner: Learner, step: Step) -> Learner:
-            made.append(1)
-            return super().__call__(learner, step)
-
-    counted = Counted(update.rule, update.loss)
-
-    def differentiate() -> tuple[int, Steps]:
-        made.clear()
-        start, window = case.rule.start(case.theta0), stream(0, "window", 0)
-        _, gradient = adjoint(counted, start, case.steps, case.outer_loss, window)
-        return len(made), gradient
-
-    few, all_kept = differentiate()
-    assert few == 20  # each once forward; the graph is built of its gradient alone
-    monkeypatch.setattr("datadistill.core.adjoint.KEPT_BYTES", 0)
-    many, segmented = differentiate()
-    assert updates / 2 < many - few < updates  # all but the last segment a second time
-    for name, gradient in leaves(segmented).items():
-        assert torch.equal(gradient, leaves(all_kept)[name])
-
-
-@pytest.mark.parametrize("momentum", [0.0, 0.8])
-@pytest.mark.parametrize("network", [name for name in NETWORKS if name != "shared weights"])
-def test_small_graphs_are_kept_and_change_no_bit_of_the_gradient(
-    network: str, momentum: float
-) -> None:
-    case = problem(network, steps=3, epochs=2, networks=2, momentum=momentum)
-    update = update_of(Engine(case.network), case.objective.inner_loss, case.rule)
-    assert update.room is not None
-    assert update.room.sizes == {}
-    recorded: list[int] = []
-
-    class Counted(Update):
-        def record(self, learner: Learner, step: Step) -> Gradient:
-            recorded.append(1)
-            return super().record(learner, step)
-
-        def __call__(self, learner: Learner, step: Step) -> Learner:
-            recorded.append(2)
-            return super().__call__(learner, step)
-
-    counted = Counted(update.rule, update.loss, room=update.room)
-
-    def differentiate(adjoint: Adjoint) -> Steps:
-        recorded.clear()
-        start = case.rule.start(case.theta0)
-        return adjoint(counted, start, case.steps, case.outer_loss, stream(0, "window", 0))[1]
-
-    differentiate(BackGradient())
-    assert recorded == 7 * [1]  # the first time one more, to be weighed
-    kept = differentiate(BackGradient())
-    assert recorded == 6 * [1]  # each update once
-    windowed = differentiate(Truncated(4, random=False))
-    assert recorded == 2 * [2] + 4 * [1]
-    (size,) = update.room.sizes.values()
-    assert size > sum(w.nbytes for w in case.theta0.values())  # the gradient itself, and more
-    for graphs, expected in [
-        (1, 6 * [2] + 6 * [1]),  # each once to make it, once to pull back through it
-        (2, 4 * [2] + 6 * [1]),  # the last two are recorded at once
-        (4, 4 * [2] + 6 * [1]),  # four, and the two that are left
-        (5, 5 * [2] + 6 * [1]),
-    ]:
-        room = Room(6 * size - 1, window=(graphs + 1) * size - 1, sizes=update.room.sizes)
-        counted = replace(counted, room=room)
-        rebuilt = differentiate(BackGradient())
-        assert recorded == expected
-        for name, gradient in leaves(rebuilt).items():
-            assert torch.equal(gradient, leaves(kept)[name])
-            _, alone = case.differentiate(StoredGraph())
-            assert relative_error(gradient, leaves(alone)[name]) < 1e-12
-    _, alone = case.differentiate(Truncated(4, random=False))
-    for name, gradient in leaves(windowed).items():
-        assert relative_error(gradient, leaves(alone)[name]) < 1e-12
-
-
-def test_a_graph_that_was_weighed_is_gone_afterwards() -> None:
-    case = problem("convolutional")
-    engine = Engine(case.network)
-    update = update_of(engine, case.objective.inner_loss, case.rule)
-
-    def weighed() -> int:
-        """The tensors that are left."""
-        assert engine.room is not None
-        engine.room.sizes.clear()
-        assert update.graphs(case.rule.start(case.theta0), case.steps[Position(0, 0)], 1) == 1
-        assert engine.room.sizes
-        gc.collect()
-        return sum(issubclass(type(one), Tensor) for one in gc.get_objects())
-
-    first = weighed()
-    assert max(weighed() for _ in range(3)) <= first
-
-
-def test_segments_are_as_few_as_keep_within_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    learner = Learner({"w": torch.zeros(2, 3)}, {"w": torch.zeros(2, 3)})
-    for kept, expected in [(101, 1), (100, 2), (52, 2), (51, 3), (20, 10), (19, 10), (0, 10)]:
-        monkeypatch.setattr("datadistill.core.adjoint.KEPT_BYTES", 48 * kept)
-        assert segments_of(100, learner) == expected
-        assert segments_of(500, learner, graphs=5) == expected
-    assert segments_of(1, learner) == 1
 
 
 def test_no_segments_are_refused() -> None:
@@ -270,17 +138,18 @@ def test_a_truncated_window_is_exact_with_the_weights_before_it_held_constant(wi
     case = problem(steps=3, epochs=2, networks=2)
     _, found = case.differentiate(Truncated(window, random=False))
 
-    update = update_of(case.network, case.objective.inner_loss, case.rule)
-    learner = case.rule.start(case.theta0)
+    rule, engine, learner = case.rule, case.engine, case.rule.start(case.theta0)
     schedule = case.steps.schedule
     before, inside = schedule[:-window], schedule[-window:]
     with torch.no_grad():
         for position in before:
-            learner = update(learner, case.steps[position])
+            step = case.steps[position]
+            learner = rule.update(learner, engine.gradient(learner.weights, step), step)
     tensors = {name: t.clone().requires_grad_() for name, t in leaves(case.steps).items()}
     steps = Steps(**tensors)
     for position in inside:
-        learner = update(learner, steps[position])
+        step = steps[position]
+        learner = rule.update(learner, engine.gradient(learner.weights, step), step)
     expected = torch.autograd.grad(case.outer_loss(learner.weights).mean(), [*tensors.values()])
     for gradient, reference in zip(leaves(found).values(), expected, strict=True):
         assert relative_error(gradient, reference) < 1e-12
@@ -293,7 +162,8 @@ def test_a_random_window_falls_on_every_update_and_follows_its_stream() -> None:
 
         def run(number: int = number) -> Steps:
             return Truncated(2)(
-                update_of(case.network, case.objective.inner_loss, case.rule),
+                case.rule,
+                case.engine,
                 case.rule.start(case.theta0),
                 case.steps,
                 case.outer_loss,

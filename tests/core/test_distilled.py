@@ -5,12 +5,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datadistill.core.distilled import Position, Steps, class_labels, noise, positive, raw_rate
+from datadistill.core.distilled import Position, Steps, class_labels, noise, positive, raw_of
 
 
 @given(st.floats(1e-6, 50))
 def test_a_rate_survives_softplus_and_its_inverse(rate: float) -> None:
-    raw = torch.tensor(raw_rate(rate), dtype=torch.float64)
+    raw = raw_of(torch.tensor(rate, dtype=torch.float64))
     assert float(positive(raw)) == pytest.approx(rate, rel=1e-9)
 
 

@@ -10,7 +10,9 @@ from datadistill.core.distiller import Distiller, DistillerState
 from datadistill.core.initialization import FixedInit, Initialization, RandomInit, networks_for
 from datadistill.core.network import Network
 from datadistill.core.objective import Classification, Objective, Regression
+from datadistill.core.parametrisation import Parametrisation, Plain, SoftLabels
 from datadistill.core.settings import DistillerConfig
+from datadistill.engine import FastEngine
 from datadistill.errors import ConfigError
 from tests.helpers import Convolutional, Mlp, nested_autograd, relative_error
 
@@ -23,11 +25,20 @@ def distiller(
     module: nn.Module | None = None,
     initialization: Initialization | None = None,
     objective: Objective | None = None,
+    parametrisation: Parametrisation | None = None,
     **settings: object,
 ) -> Distiller:
     network = Network(module or Mlp(3), INPUTS, dtype=torch.float64)
     config = DistillerConfig(**{"steps": 2, "epochs": 2, "learning_rate": 0.1} | settings)  # pyright: ignore
-    return Distiller(network, initialization or RandomInit(), objective or Classification(), config)
+    objective = objective or Classification()
+    return Distiller(
+        network,
+        initialization or RandomInit(),
+        objective,
+        config,
+        parametrisation=parametrisation or Plain(),
+        own_engine=FastEngine(network, objective),
+    )
 
 
 def start(made: Distiller) -> DistillerState:
@@ -39,8 +50,9 @@ def same(left: DistillerState, right: DistillerState) -> bool:
 
 
 def test_distilled_data_start_as_the_protocol_says() -> None:
-    state = start(distiller(learning_rate=0.02, images_per_class=2))
-    steps = state.distilled
+    made = distiller(learning_rate=0.02, images_per_class=2)
+    state = start(made)
+    steps = made.distilled(state)
     assert steps.inputs.shape == (2, 6, 1, 6, 6)
     assert steps.labels.tolist() == [[0, 1, 2, 0, 1, 2]] * 2
     torch.testing.assert_close(steps.learning_rates, torch.full((2, 2), 0.02).double())
@@ -52,14 +64,15 @@ def test_one_outer_step_is_adam_on_the_mean_gradient_of_the_sampled_networks() -
     state = start(made)
     after, metrics = made.step(state, BATCH)
     theta0 = made.initialization.sample(made.network, networks_for(0, "network", range(3)))
+    steps = made.distilled(state)
     results = [
         nested_autograd(
             made.network.module(),
             {n: w[j] for n, w in theta0.items()},
             Steps(
-                state.distilled.inputs,
-                torch.eye(3).double()[state.distilled.labels],
-                state.distilled.learning_rates,
+                steps.inputs,
+                torch.eye(3).double()[steps.labels],
+                steps.learning_rates,
             ),
             BATCH,
             "classification",
@@ -110,9 +123,10 @@ def test_which_process_draws_a_network_does_not_matter() -> None:
         theta0 = whole.initialization.sample(whole.network, networks_for(0, "network", half))
         parts.append(
             BackGradient()(
-                whole.update,
+                whole.rule,
+                whole.engine,
                 whole.rule.start(theta0),
-                state.distilled,
+                whole.distilled(state),
                 lambda w: whole.network.losses(w, *BATCH, whole.objective.outer_loss),
                 torch.Generator(),
             )[1].inputs
@@ -128,7 +142,7 @@ def test_distillation_lowers_the_loss() -> None:
         state, metrics = made.step(state, BATCH)
         losses.append(metrics.loss)
     assert sum(losses[-5:]) < 0.6 * sum(losses[:5])
-    assert float(state.distilled.learning_rates.min()) > 0
+    assert float(made.distilled(state).learning_rates.min()) > 0
 
 
 def test_a_non_finite_outer_step_is_rejected_and_counted() -> None:
@@ -210,40 +224,40 @@ def test_learning_rates_can_have_an_outer_rate_of_their_own() -> None:
 
 
 def test_learning_rates_can_be_held_fixed() -> None:
-    made = distiller(learn_rates=False)
+    made = distiller(parametrisation=Plain(learn_rates=False))
     state = start(made)
     assert set(state.parameters) == {"inputs"}
     after, _ = made.step(state, BATCH)
-    assert torch.equal(after.distilled.learning_rates, state.distilled.learning_rates)
+    assert torch.equal(made.distilled(after).learning_rates, made.distilled(state).learning_rates)
 
 
 def test_labels_can_be_learned() -> None:
-    made = distiller(learn_labels=True)
+    made = distiller(parametrisation=SoftLabels())
     state = start(made)
-    assert torch.equal(state.distilled.labels, torch.eye(3).double().expand(2, 3, 3))
+    assert torch.equal(made.distilled(state).labels, torch.eye(3).double().expand(2, 3, 3))
     after, _ = made.step(state, BATCH)
-    assert not torch.equal(after.distilled.labels, state.distilled.labels)
+    assert not torch.equal(made.distilled(after).labels, made.distilled(state).labels)
 
 
 def test_binary_labels_can_be_learned() -> None:
     labels = LABELS.clamp_max(1)
-    made = distiller(Mlp(1), learn_labels=True)
+    made = distiller(Mlp(1), parametrisation=Plain(learn_labels=True))
     state = made.init(INPUTS.shape[1:], labels)
-    assert state.distilled.labels.tolist() == [[0.0, 1.0]] * 2
+    assert made.distilled(state).labels.tolist() == [[0.0, 1.0]] * 2
     after, metrics = made.step(state, (BATCH[0], labels))
     assert metrics.accepted
-    assert not torch.equal(after.distilled.labels, state.distilled.labels)
+    assert not torch.equal(made.distilled(after).labels, made.distilled(state).labels)
 
 
 def test_regression_learns_its_targets() -> None:
     targets = INPUTS.flatten(1)[:, :2]
     made = distiller(nn.Sequential(nn.Flatten(), nn.Linear(36, 2)), objective=Regression())
     state = made.init(INPUTS.shape[1:], targets)
-    assert state.distilled.labels.shape == (2, 1, 2)
+    assert made.distilled(state).labels.shape == (2, 1, 2)
     assert "labels" in state.parameters
     after, metrics = made.step(state, (INPUTS, targets))
     assert metrics.accepted
-    assert not torch.equal(after.distilled.labels, state.distilled.labels)
+    assert not torch.equal(made.distilled(after).labels, made.distilled(state).labels)
 
 
 def test_a_fixed_initialization_is_one_network() -> None:
@@ -261,7 +275,6 @@ def test_a_fixed_initialization_is_one_network() -> None:
         ("outer_lr", -1.0),
         ("learning_rate", float("nan")),
         ("clip_norm", 0.0),
-        ("momentum", 1.0),
         ("averaging", 1.0),
         ("betas", (0.5, 1.0)),
         ("decay", float("inf")),
@@ -281,12 +294,12 @@ def test_the_running_mean_of_the_parameters_is_what_is_distilled() -> None:
         state, _ = made.step(state, BATCH)
         share = min(0.75, t / (t + 9))
         mean = {n: share * m + (1 - share) * state.parameters[n] for n, m in mean.items()}
-        assert torch.equal(before.current.inputs, before.parameters["inputs"])
-    torch.testing.assert_close(state.distilled.inputs, mean["inputs"])
+        assert torch.equal(before.current.all["inputs"], before.parameters["inputs"])
+    torch.testing.assert_close(made.distilled(state).inputs, mean["inputs"])
     torch.testing.assert_close(
-        state.distilled.learning_rates, torch.nn.functional.softplus(mean["raw_rates"])
+        made.distilled(state).learning_rates, torch.nn.functional.softplus(mean["raw_rates"])
     )
-    assert not torch.allclose(state.distilled.inputs, state.parameters["inputs"])
+    assert not torch.allclose(made.distilled(state).inputs, state.parameters["inputs"])
 
 
 def test_averaging_does_not_change_the_course_of_the_parameters() -> None:

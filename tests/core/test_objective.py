@@ -42,8 +42,8 @@ def test_scores_are_per_network_and_example() -> None:
     [
         (Classification(), TEN, torch.tensor([0, 10]), "0 to 10, but the network tells 10"),
         (Classification(), TEN, torch.tensor([-1, 3]), "-1 to 3"),
-        (Classification(), TEN, torch.tensor([0.5]), "whole-number"),
-        (Classification(), TEN, torch.tensor([[1], [2]]), "whole-number"),
+        (Classification(), TEN, torch.tensor([0.5]), "one integer label per example"),
+        (Classification(), TEN, torch.tensor([[1], [2]]), "one integer label per example"),
         (Classification(), TEN, torch.arange(9), "no example of class 9"),
         (Classification(), ONE, torch.tensor([1, 1]), "no example of class 0"),
         (Regression(), ONE, torch.tensor([1, 2]), "floating-point"),

@@ -3,16 +3,15 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from datadistill.core.objectives import objective_named
-from datadistill.core.own_objective import OwnObjective
 from torch import Tensor
 
 from datadistill import models
 from datadistill.core.distiller import Distiller
 from datadistill.core.initialization import RandomInit, networks_for
 from datadistill.core.network import Network
-from datadistill.core.objective import Classification
+from datadistill.core.objective import Classification, Objective, OwnObjective
 from datadistill.core.settings import DistillerConfig
+from datadistill.engine import FastEngine
 from datadistill.errors import ConfigError, DataError
 
 THREE = torch.Size([3])
@@ -30,9 +29,9 @@ def test_a_loss_that_is_no_mean_is_computed_on_the_whole_minibatch() -> None:
     labels = torch.randint(3, (600,), generator=random)
     labels[:30] = LABELS
     network = Network(models.Linear(classes=3).double(), inputs)
-    distiller = Distiller(
-        network, RandomInit(), OwnObjective.of(weighted), DistillerConfig(networks=2)
-    )
+    objective, config = OwnObjective.of(weighted), DistillerConfig(networks=2)
+    fast = FastEngine(network, objective)
+    distiller = Distiller(network, RandomInit(), objective, config, own_engine=fast)
     state = distiller.init(inputs.shape[1:], labels)
     losses, gradient = distiller.gradient(state, (inputs, labels))
     leaves = {n: t.clone().requires_grad_() for n, t in state.parameters.items()}
@@ -117,8 +116,10 @@ def test_labels_are_checked_as_for_classification() -> None:
 
 
 def test_an_artefact_knows_its_name_alone_and_runs_no_code() -> None:
-    named = objective_named("no.such.module:function")
-    assert named.record == "no.such.module:function"
+    record = {"name": "own-loss", "function": "no.such.module:function"}
+    named = Objective.from_record(record)
+    assert named.record() == record
+    assert named.text == "no.such.module:function"
     outputs = torch.randn(30, 3)
     assert torch.isnan(named.outer_loss(outputs, LABELS))
     assert torch.isfinite(named.inner_loss(outputs, LABELS))

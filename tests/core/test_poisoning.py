@@ -3,9 +3,8 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from datadistill.core.objectives import objective_named
-from datadistill.core.poisoning import Poisoning
 
+from datadistill.core.objective import Objective, Poisoning
 from datadistill.errors import ConfigError, DataError
 
 FOUR = torch.Size([4])
@@ -29,8 +28,10 @@ def test_its_score_is_on_the_modified_labels_for_networks_side_by_side() -> None
 
 
 def test_an_artefact_names_both_classes() -> None:
-    assert Poisoning(2, 3).record == "poisoning 2→3"
-    assert objective_named("poisoning 2→3") == Poisoning(2, 3)
+    record = Poisoning(2, 3).record()
+    assert record == {"name": "poisoning", "attacked": 2, "target": 3}
+    assert Objective.from_record(record) == Poisoning(2, 3)
+    assert Poisoning(2, 3).text == "poisoning 2→3"
 
 
 @pytest.mark.parametrize(("attacked", "target"), [(1, 1), (-1, 0), (0, -2)])

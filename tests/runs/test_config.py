@@ -15,8 +15,9 @@ from datadistill.core.adjoint import Adjoint
 from datadistill.core.objective import Objective
 from datadistill.errors import ConfigError
 from datadistill.runs.config import NAMES, PAPER, RunConfig, config_from
-from datadistill.runs.recipes import read_recipe, recipe_names
+from datadistill.runs.recipes import Preset, read_recipe, recipe_names
 from datadistill.runs.seams import make
+from datadistill.runs.settings import GROUPS
 from datadistill.runs.store.yaml_files import parse_yaml, read_config, write_yaml
 from tests.runs.helpers import DATA, contents, finish, start
 
@@ -80,6 +81,24 @@ OTHER: dict[str, Any] = {
     "seed": 99,
 }
 """A value for every setting that is not its default."""
+
+
+def test_the_groups_hold_every_setting_once() -> None:
+    assert sorted(NAMES) == sorted(field.name for field in dataclasses.fields(RunConfig))
+    assert tuple(RunConfig().mapping()) == NAMES
+
+
+def test_the_defaults_are_those_of_the_groups() -> None:
+    config = RunConfig()
+    for group in GROUPS.values():
+        for field in dataclasses.fields(group):
+            assert getattr(config, field.name) == field.default
+
+
+def test_without_a_run_the_defaults_are_the_papers() -> None:
+    paper = config_from({**PAPER, "iterations": 7})
+    for field in dataclasses.fields(dd.DistillerConfig):
+        assert field.name == "iterations" or getattr(paper, field.name) == field.default
 
 
 def test_every_setting_has_another_value_here() -> None:
@@ -164,6 +183,14 @@ def test_every_recipe_parses_and_says_what_it_is(name: str) -> None:
     assert dd.models.build(recipe.config.model, {}) is not None
 
 
+@pytest.mark.parametrize("preset", ["fast", "paper"])
+@pytest.mark.parametrize("name", recipe_names())
+def test_the_command_takes_every_recipe(name: str, preset: Preset) -> None:
+    command = parse(["distill", name, "--preset", preset])
+    assert isinstance(command, Distill)
+    assert command.config == read_recipe(name, preset).config
+
+
 def test_the_first_set_of_recipes_is_there_with_the_papers_settings() -> None:
     assert {
         "digits-fixed",
@@ -223,7 +250,7 @@ def test_domain_adaptation_is_10_steps_for_networks_trained_on_the_source(
     assert config.iterations == -(-400 * training // 1024)  # 400 passes
 
 
-def test_flags_go_before_a_recipe_wherever_it_stands() -> None:
+def test_flags_override_a_recipe_wherever_it_stands() -> None:
     for words in (
         ["distill", "mnist-fixed-100", "--steps", "3", "--quiet"],
         ["distill", "--steps", "3", "--quiet", "mnist-fixed-100"],

@@ -23,8 +23,8 @@ from datadistill.runs.store.yaml_files import read_config
 from tests.runs.helpers import DATA, SETTINGS, TEST
 
 COST_LINE = (
-    r"Measured here: .+ an outer step, (.+) of them and the tests about .+; "
-    r"memory at its peak .+ GiB\."
+    r"Measured here: .+ per outer step; (.+) outer steps with tests take about .+; "
+    r"peak memory .+ GiB\."
 )
 
 
@@ -128,7 +128,7 @@ def test_a_budget_too_short_for_one_outer_step_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["distill", "--model", "linear", "--time-budget", "0.001s"]) == 2
-    assert "Give a longer --time-budget" in capsys.readouterr().err
+    assert "Choose a longer --time-budget" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -279,7 +279,7 @@ def test_python_is_one_process() -> None:
 @pytest.mark.parametrize(
     ("changed", "command", "message"),
     [
-        ({}, "quickstart", "datadistill quickstart is done by one process."),
+        ({}, "quickstart", "datadistill quickstart runs in one process."),
         ({"WORLD_SIZE": "two"}, "distill", "The environment variable WORLD_SIZE is 'two'."),
         ({"MASTER_PORT": ""}, "distill", "Process 0 cannot connect to the others"),
     ],

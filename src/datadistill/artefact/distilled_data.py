@@ -196,11 +196,13 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
     ) -> Weights:
         """Trains J networks side by side from stacked initial weights; returns θ_T."""
         steps = self.steps.to(network.device, network.dtype)
-        engine, total, weights = engine_for(network, self.objective), len(steps.schedule), theta0
+        engine, total = engine_for(network, self.objective), len(steps.schedule)
+        trained = theta0
         for t, weights in enumerate(training(self.rule, engine, theta0, steps)):
+            trained = weights
             if t:  # θ₀ comes before the first update
                 progress(Progress("training", t, total))
-        return weights
+        return trained
 
     def initial_weights(self, network: Network, generators: Sequence[torch.Generator]) -> Weights:
         """Draws the initial weights θ₀ of one network per generator."""

@@ -88,7 +88,7 @@ class InitializationRecord(BaseModel):
 
     @property
     def kind(self) -> str:
-        """What it is called: random, fixed, random-pretrained, fixed-pretrained, or a user's own."""
+        """What it is called: random, fixed, random-pretrained, fixed-pretrained, or an own one."""
         return self.name
 
     @model_validator(mode="after")

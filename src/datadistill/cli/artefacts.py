@@ -11,11 +11,11 @@ from .choices import DataChoice
 
 
 def data_name(given: str | None, known: str) -> str:
-    """The real data to measure on: those that the user names, or those that an artefact does."""
+    """The real data to test on: those that the user names, or those of the artefact."""
     if given is None and known not in DATA_SETS and not Path(known).exists():
         raise ConfigError(
-            f"The data set of this artefact, {known!r}, is not one that is known by its name.",
-            f"Say where it is, e.g. --data {known}.npz",
+            f"The data set of this artefact, {known!r}, is not built in.",
+            f"Give its path, e.g. --data {known}.npz",
         )
     return given or known
 
@@ -32,7 +32,7 @@ def artefact_at(path: Path) -> Path:
     if not (path / "distilled.safetensors").is_file():
         raise ArtefactError(
             f"The folder {path} holds no distilled.safetensors.",
-            "Name an artefact, or the folder of a run that is finished.",
+            "Name an artefact, or the folder of a finished run.",
         )
     return path / "distilled.safetensors"
 

@@ -1,14 +1,16 @@
 """Flags that several commands share: which data, which network."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from torch import nn
 
 from .. import data, models
-from ..artefact import DistilledData
+from ..artefact import DistilledData, load
+from ..core.objective import Objective
 from ..data import LabelledData
+from ..runs.seams import import_own
 from .console import Common
 
 MEGABYTE = 2**20
@@ -19,11 +21,11 @@ class DataChoice(Common):
     """Where the real data come from."""
 
     data_dir: Path | None = None
-    """Data folder; $DATADISTILL_DATA or the user's cache folder by default."""
+    """Data folder. By default $DATADISTILL_DATA, or the user's cache folder."""
     size: int | None = None
-    """Height and width to resize images to; the data set's own by default."""
+    """Height and width to resize images to. By default the data set's own."""
     channels: Literal[1, 3] | None = None
-    """1 for grey, 3 for colour images; the data set's own by default."""
+    """1 for grey images, 3 for colour. By default the data set's own."""
 
     def load(self, name: str, augment: bool | None = None) -> tuple[LabelledData, LabelledData]:
         """Reads the training and the test split."""
@@ -37,11 +39,30 @@ class PoolChoice(Common):
     """The pool that distilled data are for."""
 
     pool: Path | None = None
-    """Folder of the pool, for distilled data of a random pre-trained initialization."""
+    """Folder of the pool, for distilled data with a random pre-trained initialization."""
 
     def with_pool(self, distilled: DistilledData) -> DistilledData:
         """The distilled data with their pool, if one is named."""
         return distilled.with_pool(self.pool) if self.pool else distilled
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeChoice(Common):
+    """Python code of the user's own that an artefact names. It runs only if the user names it."""
+
+    objective: str | None = None
+    """Your own objective, if the artefact has one: file.py:Class, or package.module:Class."""
+    update_rule: str | None = None
+    """Your own update rule, likewise."""
+    initialization: str | None = None
+    """Your own initialization, likewise."""
+
+    def load_artefact(self, path: Path) -> DistilledData:
+        """Reads an artefact, with the code that is named for it."""
+        found = import_own(self)
+        distilled = load(path)
+        own = found.get("objective")
+        return replace(distilled, own_objective=own) if isinstance(own, Objective) else distilled
 
 
 @dataclass(frozen=True, kw_only=True)

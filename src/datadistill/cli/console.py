@@ -39,11 +39,11 @@ def print_table(table: Table) -> None:
 
 @contextlib.contextmanager
 def going_on() -> Generator[None]:
-    """Ctrl-C loses nothing in here, and says so."""
+    """Tells after Ctrl-C that nothing is lost."""
     try:
         yield
     except KeyboardInterrupt:
-        raise KeyboardInterrupt("the same command goes on from here.") from None
+        raise KeyboardInterrupt("run the same command to continue.") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +51,9 @@ class Common:
     """Flags that every command has."""
 
     quiet: Switch = False
-    """Print results only: no progress bars, no hints."""
+    """Print results only, without progress bars and hints."""
     debug: Switch = False
-    """Show the traceback of an error."""
+    """Show the traceback of errors."""
 
     def say(self, text: str) -> None:
         """Tells the user what happens, unless ``--quiet``."""

@@ -25,44 +25,48 @@ Name = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
 
 @dataclass(frozen=True)
 class List:
-    """List the data sets: what they are, where they are looked for, and which are there."""
+    """List the data sets, their folders, and which are available."""
 
     def run(self, command: "Data") -> None:
         """Prints a table."""
         folder = data.data_folder(command.data_dir)
-        table = Table("data set", "there", "folder", "what it is", box=box.SIMPLE, pad_edge=False)
+        table = Table(
+            "data set", "available", "folder", "description", box=box.SIMPLE, pad_edge=False
+        )
         for name, record in DATA_SETS.items():
             there, place = _state(record, folder), f"{record.folder}/" if record.files else "–"
             table.add_row(name, there, place, record.what, style="dim" if there == "no" else None)
         out.print(f"data folder: {folder}", markup=False)
         print_table(table)
-        command.say("Look into one: datadistill data check NAME")
-        command.say("Download one:  datadistill data fetch NAME")
+        command.say("Inspect one:  datadistill data check NAME")
+        command.say("Download one: datadistill data fetch NAME")
 
 
 @dataclass(frozen=True)
 class Check:
-    """Read a data set; show what is in it and draw some of its examples."""
+    """Read a data set, summarize it and draw some of its examples."""
 
     name: Name
     """Data set, or your own: a folder of images or an .npz file."""
     output: Path | None = None
-    """Picture to write; NAME-samples.png by default."""
+    """Picture to write. By default NAME-samples.png."""
 
     def run(self, command: "Data") -> None:
         """Prints counts, shape and balance of the classes, and writes the picture."""
         if self.output is not None and self.output.suffix.lower() != ".png":
-            raise ConfigError(f"{self.output} is no PNG.", "Name an --output that ends in .png.")
+            raise ConfigError(
+                f"{self.output} is not a PNG file.", "Choose an --output that ends in .png."
+            )
         train, test = data.load(self.name, command.data_dir)
         output = self.output or Path(f"{train.name}-samples.png")
         out.print(_summary(train, test), markup=False)
         if self.name in DATA_SETS and not DATA_SETS[self.name].canonical:
-            command.say("Results on it do not compare with published ones.")
+            command.say("Results on it cannot be compared with published ones.")
         print_table(
             _targets(train, test) if train.labels.is_floating_point() else _balance(train, test)
         )
         if not can_be_drawn(train.input_shape):
-            command.say("The inputs are not grey or colour images: there is no picture.")
+            command.say("The inputs are not grey or colour images; no picture was drawn.")
             return
         check_writable(output)
         draw_samples(train, output)
@@ -71,7 +75,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Fetch:
-    """Download a data set, or go on with a download that was broken off."""
+    """Download a data set, or continue an interrupted download."""
 
     name: Name
     """Data set; datadistill data lists them."""
@@ -81,12 +85,12 @@ class Fetch:
         with going_on(), command.bars(count=DownloadColumn()) as progress:
             fetched = fetch(self.name, command.data_dir, progress=progress, tell=command.say)
         if not fetched.files:
-            command.say(f"{self.name} is there already; nothing was downloaded.")
+            command.say(f"{self.name} is complete; nothing was downloaded.")
         for file in fetched.unchecked:
-            command.say(f"The checksum of {file} is not known; it could not be checked.")
+            command.say(f"{file} was not verified: its checksum is not known.")
         out.print(f"{self.name}: {fetched.folder}", markup=False)
         command.say(f"Licence: {DATA_SETS[self.name].licence}.")
-        command.say(f"Look into it: datadistill data check {self.name}")
+        command.say(f"Inspect it: datadistill data check {self.name}")
 
 
 @tyro.conf.configure(tyro.conf.CascadeSubcommandArgs)
@@ -94,7 +98,10 @@ class Fetch:
 class Data(Common):
     """List, check and fetch data sets.
 
-    Examples: datadistill data; datadistill data fetch mnist; datadistill data check mnist
+    Examples:
+        datadistill data
+        datadistill data fetch mnist
+        datadistill data check mnist
     """
 
     action: (
@@ -103,7 +110,7 @@ class Data(Common):
         | Annotated[Fetch, tyro.conf.subcommand("fetch")]
     ) = field(default_factory=List)
     data_dir: Path | None = None
-    """Data folder; $DATADISTILL_DATA or the user's cache folder by default."""
+    """Data folder. By default $DATADISTILL_DATA, or the user's cache folder."""
 
     def run(self) -> None:
         """Runs what was chosen."""
@@ -127,7 +134,7 @@ def _summary(train: LabelledData, test: LabelledData) -> str:
         f"{train.name}: {len(train):,} training and {len(test):,} test examples, {shape}, {kind}",
         f"normalised with mean {_numbers(norm.mean)} and std {_numbers(norm.std)}"
         if norm
-        else "taken to be normalised already",
+        else "assumed to be normalised",
     ]
     return "\n".join(lines)
 

@@ -9,7 +9,7 @@ import tyro
 from torch import nn
 
 from .. import models
-from ..artefact import DistilledData, load
+from ..artefact import DistilledData
 from ..core.device import DeviceName, resolve_device
 from ..core.objective import Poisoning
 from ..data import DATA_SETS, LabelledData
@@ -28,7 +28,7 @@ from ..runs.team.processes import Processes, together, world_size
 from ..tables import TableSettings, baseline_table
 from ..tables.adaptation import check_source
 from .artefacts import artefact_at, data_name, image_shape, is_architecture_of, results_of
-from .choices import MEGABYTE, DataChoice, ModelChoice, PoolChoice
+from .choices import MEGABYTE, CodeChoice, DataChoice, ModelChoice, PoolChoice
 from .console import Common, Switch, going_on, out
 from .figures import as_json, class_table, curve_table
 from .poisoning import measure_attack, write_attack
@@ -42,13 +42,13 @@ class Ordinary(Common):
     ordinary: Switch = False
     """Train on the distilled images as on any data set: shuffled minibatches, no schedule."""
     optimizer: Literal["sgd", "adam"] | None = None
-    """Optimizer of ordinary training: sgd (momentum 0.9), the default, or adam."""
+    """Optimizer of ordinary training: sgd with momentum 0.9 (the default), or adam."""
     lr: float | None = None
-    """Its learning rate; 0.01 for sgd and 0.001 for adam by default."""
+    """Learning rate of ordinary training. By default 0.01 for sgd, 0.001 for adam."""
     epochs: int | None = None
-    """Its passes over the images; 30 by default."""
+    """Epochs of ordinary training. 30 by default."""
     batch_size: int | None = None
-    """Images of its minibatches; 10 by default."""
+    """Batch size of ordinary training. 10 by default."""
 
     def ordinary_training(self) -> OrdinaryTraining | None:
         """Ordinary training, if it is asked for."""
@@ -57,64 +57,69 @@ class Ordinary(Common):
         if given and not self.ordinary:
             flag = next(iter(given)).replace("_", "-")
             raise ConfigError(
-                f"--{flag} has no meaning for the schedule of the distilled data.",
-                "Add --ordinary for ordinary training, or leave it out.",
+                f"--{flag} needs --ordinary: distilled data have a schedule of their own.",
+                f"Add --ordinary, or leave --{flag} out.",
             )
         return OrdinaryTraining(**given) if self.ordinary else None
 
 
 @dataclass(frozen=True)
-class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
+class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     """Train networks on distilled data and test them on real data.
 
-    --model lenet (or another built-in network, or your own as package.module:Class) trains that
-    network, also where the data were distilled for another.
+    By default the network that the data were distilled for. Any other is trained with --model: a
+    built-in one by name, or your own as package.module:Class.
+
+    Examples:
+        datadistill evaluate runs/digits-fixed
+        datadistill evaluate runs/digits-fixed --baselines
+        datadistill evaluate runs/digits-fixed --ordinary --model mlp
     """
 
     artefact: tyro.conf.Positional[Path]
     """The artefact, or a run folder: written by datadistill distill."""
     data: str | None = None
-    """Data set to test on; the one that was distilled by default."""
+    """Data set to test on. By default the one that was distilled."""
     split: Literal["test", "train"] = "test"
-    """Which part of the data set."""
+    """Split of the data set."""
     networks: int | None = None
-    """Held-out networks: 1 for fixed, 200 for random initializations by default, or all that a
+    """Held-out networks. By default 1 for fixed, 200 for random initializations, or all that the
     pool has."""
     seed: int = 0
-    """Which held-out networks."""
+    """Seed of the held-out networks."""
     per_class: Switch = False
-    """Print the figure of every class too."""
+    """Print the figure of each class too."""
     curve: Switch = False
     """Test after every update, and print the curve."""
     memory: int = 1024
-    """Megabytes for the networks that are trained side by side."""
+    """Memory in megabytes for the networks that are trained side by side."""
     device: DeviceName = "auto"
-    """Where to compute."""
+    """Device to compute on."""
     baselines: Switch = False
     """Compare with real images as training data, K-NN and full training: the paper's table."""
     baseline: tuple[str, ...] = ()
     """With --baselines: your own baselines to compare with, too, as file.py:Class."""
     select: Literal["train", "test"] = "train"
-    """What chooses the baselines' learning rates: held-out training data, or, as in the paper,
-    the test data."""
+    """Data to choose the baselines' learning rates on: held-out training data, or the test data as
+    in the paper."""
     defence: Switch = False
-    """Of data for poisoning: measure what caps, smaller learning rates and checks do to it."""
+    """For poisoning: measure the attack against caps, smaller learning rates and checks."""
     json: Switch = False
     """Print the result as JSON, with every network's figure."""
 
     def run(self) -> None:
         """Evaluates and prints mean ± standard deviation over networks."""
         ordinary = self._checked()
-        distilled = load(artefact_at(self.artefact))
+        distilled = self.load_artefact(artefact_at(self.artefact))
         if not (self.baselines and distilled.header.initialization.kind == "fixed-pretrained"):
             distilled = self.with_pool(distilled)
         choice = replace(self, **image_shape(distilled, self))
         poisonous = isinstance(distilled.objective, Poisoning)
         if self.defence and not poisonous:
             raise ConfigError(
-                f"There is nothing to defend against: these data are for "
+                f"--defence needs data distilled for poisoning; these are for "
                 f"{distilled.objective.text}.",
-                "Leave --defence out, or name data that were distilled for poisoning.",
+                "Leave --defence out, or name another artefact.",
             )
         # Baselines see what distillation saw.
         augment = distilled.header.configuration.get("augment") if self.baselines else None
@@ -142,28 +147,28 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary):
         ordinary = self.ordinary_training()
         if ordinary and self.curve:
             raise ConfigError(
-                "There is no curve of ordinary training.", "Leave --curve or --ordinary out."
+                "--curve cannot be combined with --ordinary.", "Leave one of them out."
             )
         if self.baselines and (ordinary or self.curve or self.per_class or self.split != "test"):
             raise ConfigError(
-                "The baselines are compared after all updates, on the test data.",
+                "--baselines compares after all updates, on the test data.",
                 "Leave --ordinary, --curve, --per-class and --split out.",
             )
         if self.baseline and not self.baselines:
             raise ConfigError("--baseline needs --baselines.", "Add --baselines.")
         if self.select != "train" and not self.baselines:
-            raise ConfigError("Without baselines nothing is selected.", "Add --baselines.")
+            raise ConfigError("--select needs --baselines.", "Add --baselines.")
         if self.baselines and world_size() > 1:
-            raise ConfigError("The baselines are one process's work.", "Start it without torchrun.")
+            raise ConfigError("--baselines runs in one process.", "Start it without torchrun.")
         if self.memory < 1:
-            raise ConfigError(f"memory is {self.memory}.", "Set it to at least 1 megabyte.")
+            raise ConfigError(f"memory is {self.memory}.", "Set memory to at least 1 megabyte.")
         return ordinary
 
     def _attack(self, distilled: DistilledData, train: LabelledData, data: LabelledData) -> None:
-        """Prints what poisonous data do; with baselines and defences if they are asked for."""
+        """Prints the effect of poisoning; with baselines and defences if they are asked for."""
         if world_size() > 1 or self.select != "train":
             raise ConfigError(
-                "An attack is one process's work, and its baselines are chosen on training data.",
+                "Poisoning is evaluated in one process, with baselines chosen on training data.",
                 "Start it without torchrun, and leave --select out.",
             )
         settings: dict[str, Any] = {

@@ -56,7 +56,7 @@ def _carry_out(arguments: list[str]) -> None:
         if arguments in (["--version"], ["version"]):
             out.print(f"datadistill {__version__}")
             return
-        if arguments in (["-h"], ["--help"]):
+        if arguments[:1] in (["-h"], ["--help"]):
             print_commands()
             return
         # Settings check themselves when they are made, so parsing may raise our errors too.
@@ -77,7 +77,7 @@ def _report(error: Exception) -> int:
         return error.exit_code
     if _out_of_memory(error):
         err.print(
-            "error: There is not enough memory.\n"
+            "error: Out of memory.\n"
             "Lower --batch-size, --networks or --images-per-class, or use --adjoint back-gradient."
         )
         return 1

@@ -3,12 +3,14 @@
 import contextlib
 import io
 import itertools
+import os
 import re
 import shutil
+from collections.abc import Generator
 from typing import Any, cast
 
 import tyro
-from rich import box
+from rich.box import ROUNDED
 from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
@@ -52,7 +54,8 @@ COMMANDS: dict[str, type[Command]] = {
     "data": Data,
 }
 WIDEST = 100
-"""Columns that the text of help fills at most."""
+"""Columns that help fills at most; tyro would put the groups side by side on wide terminals."""
+RULE = re.compile("[─-]{3,}")
 PLAIN = {
     r"'None', |, 'None'": "",
     r"^Error parsing (\S+): .*?('.*').*$": r"Invalid \1: \2",
@@ -89,13 +92,14 @@ def print_commands() -> None:
     table = Table.grid(padding=(0, 2))
     for name, command in COMMANDS.items():
         table.add_row(name, (command.__doc__ or "").partition("\n")[0])
-    console = Console(highlight=False, width=min(shutil.get_terminal_size().columns, WIDEST))
+    with _columns() as width:
+        console = Console(highlight=False, width=width)
     console.print(
         "usage: datadistill COMMAND [OPTIONS]\n\n"
         "Learn a few synthetic images that train a network like the whole data set.\n",
         markup=False,
     )
-    console.print(Panel(table, title="commands", title_align="left", box=box.ROUNDED))
+    console.print(Panel(table, title="commands", title_align="left", box=ROUNDED))
     console.print(
         "datadistill COMMAND --help shows the options of a command; datadistill --version the "
         "version.\nNew here? Start with datadistill quickstart.",
@@ -109,12 +113,12 @@ def _parse_over(name: str, words: list[str], default: Command | None) -> Command
     given: dict[str, Any] = {} if default is None else {"default": default}
     said = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(said), _columns() as width:
             parsed = tyro.cli(
                 command,
                 **given,
                 prog=prog,
-                description=description(command, min(shutil.get_terminal_size().columns, WIDEST)),
+                description=description(command, width),
                 args=words,
                 config=(tyro.conf.OmitArgPrefixes,),
                 registry=REGISTRY,
@@ -126,11 +130,26 @@ def _parse_over(name: str, words: list[str], default: Command | None) -> Command
     return cast(Command, parsed)
 
 
+@contextlib.contextmanager
+def _columns() -> Generator[int]:
+    """The columns of the terminal, as far as help fills them."""
+    width, before = min(shutil.get_terminal_size().columns, WIDEST), os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(width)
+    try:
+        yield width
+    finally:
+        del os.environ["COLUMNS"]
+        if before is not None:
+            os.environ["COLUMNS"] = before
+
+
 def _told(text: str) -> str:
-    """What tyro says in a box of many lines, in one."""
-    lines = [line.strip("│ ") for line in text.splitlines() if line.startswith("│")]
-    first = itertools.takewhile(lambda line: not line.startswith("──"), lines)
-    said = " ".join(" ".join(first).split()).rstrip(".") or text.strip()
+    """What tyro says in a box of many lines, in one; a box may have colours, or ASCII rules."""
+    box = [line.strip("│╭╮╰╯ ") for line in re.sub(r"\x1b\[[\d;]*m", "", text).splitlines()]
+    lines = [line for line in box[1:] if line]  # the first is a title
+    start = next((i for i, line in enumerate(lines) if not RULE.fullmatch(line)), 0)
+    first = itertools.takewhile(lambda line: not RULE.fullmatch(line), lines[start:])
+    said = " ".join(" ".join(first).split()).rstrip(". ") or text.strip()
     for pattern, plain in PLAIN.items():
         said = re.sub(pattern, plain, said)
     for line, after in itertools.pairwise(lines):

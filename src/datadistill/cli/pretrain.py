@@ -21,24 +21,27 @@ from .console import out
 class Pretrain(PoolChoices, DataChoice):
     """Train a pool of networks on a data set, many side by side.
 
-    Finished networks are kept: the same command goes on where it was stopped, and with more
-    --networks or --held-out it extends the pool. Examples: datadistill pretrain mnist;
-    datadistill pretrain usps --networks 100 --held-out 50 --pool pools/usps
+    Finished networks are kept: the same command continues an interrupted run, and with more
+    --networks or --held-out it extends the pool.
+
+    Examples:
+        datadistill pretrain mnist
+        datadistill pretrain usps --networks 100 --held-out 50 --pool pools/usps
     """
 
     data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
     """Data set by name (datadistill data lists them), a folder of images or an .npz file."""
     pool: Path | None = None
-    """Folder of the pool; pools/DATA-MODEL by default."""
+    """Folder of the pool. By default pools/DATA-MODEL."""
     memory: int = 1024
-    """Megabytes for the networks that are trained side by side."""
+    """Memory in megabytes for the networks that are trained side by side."""
     processes: int = 1
-    """Processes on this machine among which the networks are divided; torchrun's go before."""
+    """Processes on this machine that share the networks; torchrun's settings take precedence."""
 
     def run(self) -> None:
         """Trains what is missing, and prints the accuracies."""
         if self.processes < 1:
-            raise ConfigError(f"processes is {self.processes}.", "Set it to at least 1.")
+            raise ConfigError(f"processes is {self.processes}.", "Set processes to at least 1.")
         job = self._job()
         with together(self.processes, worker, debug=self.debug) as team:
             if team.leads:

@@ -18,10 +18,10 @@ RECIPE = "digits-fixed"
 
 @dataclass(frozen=True)
 class Quickstart(Common):
-    """Distil 1,437 handwritten digits into 10 images for a LeNet; see what they are worth."""
+    """Try the method in two minutes: distil 1,437 digits into 10 images, and compare."""
 
     output: Path = Path("quickstart")
-    """Run folder; the same command again goes on where it was stopped."""
+    """Run folder. The same command continues an interrupted run."""
 
     def run(self) -> None:
         """Distils, compares with real images and full training, and saves the result."""

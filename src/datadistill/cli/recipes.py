@@ -17,7 +17,9 @@ Name = Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[NAME]
 class Recipes(Common):
     """List the recipes, or show one.
 
-    Examples: datadistill recipes; datadistill recipes mnist-fixed-10 > mine.yaml
+    Examples:
+        datadistill recipes
+        datadistill recipes mnist-fixed-10 > mine.yaml
     """
 
     name: Name = None
@@ -28,7 +30,7 @@ class Recipes(Common):
         if self.name is not None:
             out.print(read_recipe(self.name).path.read_text("utf-8"), markup=False, end="")
             return
-        table = Table("recipe", "what it is", box=box.SIMPLE, pad_edge=False)
+        table = Table("recipe", "description", box=box.SIMPLE, pad_edge=False)
         for name in recipe_names():
             table.add_row(name, read_recipe(name).description)
         print_table(table)

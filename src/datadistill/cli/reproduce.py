@@ -16,20 +16,21 @@ from .console import Common, out, print_table
 
 @dataclass(frozen=True)
 class Reproduce(Common):
-    """Make a result of the paper again: its figures as JSON, and its picture.
+    """Reproduce a result of the paper: its figures as JSON, and a picture.
 
-    linear: one gradient step of linear regression reaches the global minimum from every start if
-    and only if there are as many distilled images as dimensions (section 3.3). About a minute.
+    linear: one gradient step of linear regression reaches the global minimum from every initial
+    weight if and only if there are as many distilled images as dimensions (section 3.3). Takes
+    about a minute.
     """
 
     result: tyro.conf.Positional[Literal["linear"]]
-    """Which result."""
+    """Result to reproduce."""
     output: Path | None = None
-    """Folder for the figures; reproduce-RESULT by default."""
+    """Folder for the figures. By default reproduce-RESULT."""
     iterations: int = ITERATIONS
     """Outer steps for each number of distilled images."""
     seed: int = 0
-    """Number of all random streams."""
+    """Seed of all random streams."""
 
     def run(self) -> None:
         """Computes, prints a table, and writes results.json and the picture."""

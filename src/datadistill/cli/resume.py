@@ -1,4 +1,4 @@
-"""``datadistill resume``: go on with a run that was stopped."""
+"""``datadistill resume``: continue a run that was interrupted."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import tyro
 
+from ..engine import EngineName
 from ..runs.experiment import CODE_SETTINGS
 from ..runs.follow import follow_torchrun, worker
 from ..runs.resuming import CHANGES, resume_run
@@ -18,17 +19,20 @@ from .outcome import show_result
 
 @dataclass(frozen=True)
 class Resume(Common):
-    """Go on with a run that was stopped, from its newest sound checkpoint.
+    """Continue a run that was interrupted, from its latest valid checkpoint.
 
-    It ends in the same bytes as if it had never been stopped. Only what is listed here may be
-    changed. Examples: datadistill resume runs/digits-fixed; datadistill resume runs/digits-fixed
-    --iterations 2000
+    The result is bit-identical to that of a run without interruption. Only the options below can
+    be changed.
+
+    Examples:
+        datadistill resume runs/digits-fixed
+        datadistill resume runs/digits-fixed --iterations 2000
     """
 
     run_folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
     """The run folder."""
     iterations: int | None = None
-    """Outer steps in all: more than planned, or as many as are done, to end it there."""
+    """Total number of outer steps: more than planned, or those done so far to finish now."""
     data_dir: Path | None = None
     """Data folder, if it has moved."""
     pool: Path | None = None
@@ -36,13 +40,17 @@ class Resume(Common):
     weights: Path | None = None
     """File of the pre-trained network, if it has moved."""
     processes: int | None = None
-    """Processes; with another number the last bits of figures may differ."""
+    """Number of processes. Another number may change the last bits of the result."""
     threads: int | None = None
-    """Processor threads of each; with another number the last bits of figures may differ."""
+    """CPU threads of each process. Another number may change the last bits of the result."""
+    engine: EngineName | None = None
+    """Engine: fast or plain. Another one may change the last bits of the result."""
     model: str | None = None
     """Your own network, if the run has one: code runs only if you name it yourself."""
+    data: str | None = None
+    """Your own data set, if the run has one as file.py:NAME, likewise."""
     objective: str | None = None
-    """Your own objective, if the run has one, likewise."""
+    """Your own objective, likewise."""
     update_rule: str | None = None
     """Your own update rule, likewise."""
     adjoint: str | None = None
@@ -51,8 +59,6 @@ class Resume(Common):
     """Your own initialization, likewise."""
     parametrisation: str | None = None
     """Your own parametrisation, likewise."""
-    data: str | None = None
-    """Your own data set, likewise."""
 
     def run(self) -> None:
         """Resumes, tests once on the test set, and writes the artefact and its picture."""

@@ -6,26 +6,25 @@ from pathlib import Path
 import safetensors.torch
 import tyro
 
-from ..artefact import load
 from ..core.device import DeviceName
 from ..errors import FileError
 from ..files import check_writable, write_atomically
-from .choices import ModelChoice, PoolChoice
+from .choices import CodeChoice, ModelChoice, PoolChoice
 from .console import Switch, out
 
 
 @dataclass(frozen=True)
-class Train(ModelChoice, PoolChoice):
+class Train(ModelChoice, PoolChoice, CodeChoice):
     """Train a network on distilled data and save its weights."""
 
     artefact: tyro.conf.Positional[Path]
     """The artefact: a file written by datadistill distill."""
     seed: int = 0
-    """Which network of a random initialization to train."""
+    """Seed of the network, for random initializations."""
     device: DeviceName = "auto"
-    """Where to compute."""
+    """Device to compute on."""
     output: Path | None = None
-    """File for the weights; ARTEFACT-trained.safetensors by default."""
+    """File for the weights. By default ARTEFACT-trained.safetensors."""
     overwrite: Switch = False
     """Replace the file if it exists."""
 
@@ -33,17 +32,20 @@ class Train(ModelChoice, PoolChoice):
         """Trains, and writes the weights as safetensors under the module's own names."""
         output = self.output or self.artefact.with_name(f"{self.artefact.stem}-trained.safetensors")
         if output.exists() and not self.overwrite:
-            raise FileError(f"{output} exists.", "Name another --output, or pass --overwrite.")
-        distilled = self.with_pool(load(self.artefact))
+            raise FileError(f"{output} exists.", "Choose another --output, or pass --overwrite.")
+        distilled = self.with_pool(self.load_artefact(self.artefact))
         check_writable(output)
         module = self.own_module()
         with self.bars() as progress:
             network = distilled.train(module, seed=self.seed, device=self.device, progress=progress)
-        # Shared weights are one tensor under two names, which the format has no word for.
+        # Shared weights are one tensor under two names, which safetensors cannot store.
         weights = {n: w.detach().cpu().clone() for n, w in network.state_dict().items()}
         write_atomically(output, safetensors.torch.save(weights))
         out.print(f"trained weights: {output}")
         kind, norm = type(network).__name__, distilled.normalization
         self.say(f"Load them: {kind}.load_state_dict(safetensors.torch.load_file('{output}'))")
         if norm:
-            self.say(f"It takes pixels in [0, 1], less mean {norm.mean}, divided by {norm.std}.")
+            self.say(
+                f"Its inputs are pixels in [0, 1], normalised with mean {norm.mean} "
+                f"and std {norm.std}."
+            )

@@ -6,33 +6,32 @@ from pathlib import Path
 
 import tyro
 
-from ..artefact import load
 from ..core.device import DeviceName
 from ..evaluation import ClaimError, claim_of, claimed_split, verify
 from .artefacts import artefact_at, data_name, image_shape
-from .choices import MEGABYTE, DataChoice, ModelChoice, PoolChoice
+from .choices import MEGABYTE, CodeChoice, DataChoice, ModelChoice, PoolChoice
 from .console import Switch, out
 from .figures import as_json
 
 
 @dataclass(frozen=True)
-class Verify(DataChoice, ModelChoice, PoolChoice):
-    """Evaluate again as an artefact's claim says; exit 1 if it is not reached."""
+class Verify(DataChoice, ModelChoice, PoolChoice, CodeChoice):
+    """Check the accuracy that an artefact claims; exit code 1 if it is not reached."""
 
     artefact: tyro.conf.Positional[Path]
     """The artefact, or a run folder: written by datadistill distill."""
     data: str | None = None
-    """Where the data of the claim are now, if not under the name it gives."""
+    """Data set of the claim, if it is not found by the name in the artefact."""
     memory: int = 1024
-    """Megabytes for the networks that are trained side by side."""
+    """Memory in megabytes for the networks that are trained side by side."""
     device: DeviceName = "auto"
-    """Where to compute."""
+    """Device to compute on."""
     json: Switch = False
-    """Print both figures as JSON."""
+    """Print the claim and the result as JSON."""
 
     def run(self) -> None:
         """Measures the claim again."""
-        distilled = self.with_pool(load(artefact_at(self.artefact)))
+        distilled = self.with_pool(self.load_artefact(artefact_at(self.artefact)))
         claim = claim_of(distilled)
         choice = replace(self, **image_shape(distilled, self))
         data = claimed_split(distilled, *choice.load(data_name(self.data, claim.data)))

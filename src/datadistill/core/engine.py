@@ -89,7 +89,7 @@ class Engine(Protocol):
         ...
 
     def gradient(self, weights: Weights, step: Step) -> Weights:
-        """g = ∇ℓ(x̃, θ); differentiable again if gradients are enabled."""
+        """G = ∇ℓ(x̃, θ); differentiable again if gradients are enabled."""
         ...
 
     def record(self, weights: Weights, step: Step) -> Gradient:

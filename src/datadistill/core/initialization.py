@@ -5,6 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, get_args
 
 import torch
@@ -78,7 +79,7 @@ class RandomInit(Initialization, name="random"):
 
     scheme: Scheme = "xavier-normal"
 
-    settings = {"scheme": "scheme"}
+    settings = MappingProxyType({"scheme": "scheme"})
 
     def __post_init__(self) -> None:
         if self.scheme not in get_args(Scheme):
@@ -122,7 +123,7 @@ class FixedInit(Initialization, name="fixed", aliases=("fixed-pretrained",)):
     source: str | None = None
 
     fixed = True
-    settings = {"seed": "init_seed", "scheme": "scheme"}
+    settings = MappingProxyType({"seed": "init_seed", "scheme": "scheme"})
 
     def record(self) -> Record:
         trained = {} if self.source is None else {"source": self.source}

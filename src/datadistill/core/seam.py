@@ -8,6 +8,7 @@ import ast
 import importlib
 import json
 import pkgutil
+import re
 from abc import ABC
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
@@ -37,11 +38,13 @@ class Seam(ABC):
         name: What files and flags call the implementation.
         settings: The run's settings from which a built-in implementation takes its fields:
             field → setting.
+        wraps: Whether it is made around something else, and so cannot be named alone.
     """
 
     seam: ClassVar[str]
     name: ClassVar[str]
     settings: ClassVar[Mapping[str, str]] = {}
+    wraps: ClassVar[bool] = False
     _implementations: ClassVar[dict[str, type["Seam"]]]
 
     def __init_subclass__(
@@ -73,8 +76,8 @@ class Seam(ABC):
 
     @classmethod
     def names(cls) -> list[str]:
-        """The built-in implementations."""
-        return [name for name in cls._implementations if ":" not in name]
+        """The built-in implementations that a setting can name."""
+        return [n for n, kind in cls._implementations.items() if ":" not in n and not kind.wraps]
 
     @classmethod
     def implementation(cls, name: str) -> type[Self]:
@@ -82,14 +85,23 @@ class Seam(ABC):
 
         A user's own class is known once it has been imported.
         """
-        if name in cls._implementations:
-            return cls._implementations[name]  # pyright: ignore[reportReturnType]
+        if name in cls.known():
+            return cls.known()[name]
         if ":" in name:
+            # mine.py:Rule, named on a command line, is mine:Rule, imported in Python.
+            for other in reversed(cls.known()):
+                if ":" in other and _short(other) == _short(name):
+                    return cls.known()[other]
             raise ConfigError(
                 f"The {cls.seam} {name} is not at hand: files never import code.",
                 f"Import it first, or name it with --{cls.seam.replace(' ', '-')} {name}.",
             )
-        raise ConfigError(
+        raise cls.unknown(name)
+
+    @classmethod
+    def unknown(cls, name: str) -> ConfigError:
+        """The error for a name that no implementation has."""
+        return ConfigError(
             f"There is no {cls.seam} {name!r}.{did_you_mean(name, cls.names())}",
             f"Choose one of: {', '.join(cls.names())}; or your own as package.module:Class or "
             "file.py:Class.",
@@ -159,14 +171,23 @@ def parse(text: str) -> tuple[str, Record]:
     if not bracket:
         return text, {}
     try:
-        call = ast.parse(f"f({arguments}", mode="eval").body
-        assert isinstance(call, ast.Call)
-        assert not call.args
-        return name, {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
-    except (SyntaxError, ValueError, AssertionError):
-        raise ConfigError(
-            f"{text!r} cannot be read.", "Write file.py:Class or file.py:Class(name=value, …)."
-        ) from None
+        match ast.parse(f"f({arguments}", mode="eval").body:
+            case ast.Call(ast.Name(), [], given) if all(one.arg for one in given):
+                return name, {str(one.arg): ast.literal_eval(one.value) for one in given}
+            case _:
+                pass
+    except (SyntaxError, ValueError, TypeError):  # no expression, or no plain value
+        pass
+    raise ConfigError(
+        f"{text!r} cannot be read.", "Write file.py:Class or file.py:Class(name=value, …)."
+    )
+
+
+def _short(reference: str) -> tuple[str, str]:
+    """File or module and name of a reference, wherever the file is."""
+    place, _, name = reference.rpartition(":")
+    place = re.split(r"[/\\]", place)[-1].removesuffix(".py")
+    return place.rpartition(".")[2], name
 
 
 def discover(package: str, path: Iterable[str]) -> None:

@@ -1,8 +1,8 @@
-"""The fast engine: the interface of the core's plain engine, and the same numbers up to rounding."""
+"""The fast engine: the plain engine's interface, and the same numbers up to rounding."""
 
 import copy
 from collections.abc import Callable, Sequence
-from functools import cached_property, reduce
+from functools import reduce
 
 import torch
 from torch import Tensor
@@ -30,6 +30,9 @@ class FastEngine:
         micro_batch: Images to compute at a time; all by default.
         compiled: Whether updates are compiled, where the layers are not known.
         team: The members among which networks are divided.
+
+    Attributes:
+        functions: The compiled functions of the updates, if they are compiled.
     """
 
     def __init__(
@@ -46,7 +49,9 @@ class FastEngine:
         self.vectorised = Vectorised(network)
         if micro_batch:
             check_no_mixing(network)
-        self.compiled = compiled and self.compilable
+        # Made here: the copies of an engine share them, and what could not be compiled.
+        wanted = compiled and self.compilable
+        self.functions = Functions(network, objective.inner_loss) if wanted else None
         self._threads = 1
         # Where torch.func computes networks side by side, graphs do not tell what they keep.
         most = GRAPH_BYTES if self.vectorised.side_by_side else WIDE_GRAPH_BYTES
@@ -59,10 +64,10 @@ class FastEngine:
         on_cpu = self.network.device.type == "cpu"
         return on_cpu and self.vectorised.stacked is None and not self.micro_batch
 
-    @cached_property
-    def functions(self) -> Functions:
-        """The compiled functions of the updates."""
-        return Functions(self.network, self.objective.inner_loss)
+    @property
+    def compiled(self) -> bool:
+        """Whether updates are compiled."""
+        return self.functions is not None
 
     def losses(self, weights: Weights, step: Step) -> Tensor:
         """ℓ(x̃, θ_j) of J networks, (J,): on one step for all, or on a step of its own each."""
@@ -71,10 +76,10 @@ class FastEngine:
         return losses(weights, step.inputs, step.labels, self.objective.inner_loss)
 
     def gradient(self, weights: Weights, step: Step) -> Weights:
-        """g = ∇ℓ(x̃, θ); differentiable again if gradients are enabled."""
+        """G = ∇ℓ(x̃, θ); differentiable again if gradients are enabled."""
         if self.micro_batch:
             return InParts(self.losses, weights, step, self.micro_batch).values
-        if self.compiled and step.learning_rate.ndim and not torch.is_grad_enabled():
+        if self.functions and step.learning_rate.ndim and not torch.is_grad_enabled():
             found = self.functions.gradient(weights, step)
             if found is not None:
                 return found
@@ -84,7 +89,7 @@ class FastEngine:
         """The same, recorded so that it can be pulled back through."""
         if self.micro_batch:
             return InParts(self.losses, weights, step, self.micro_batch)
-        if self.compiled and step.learning_rate.ndim and not self.functions.failed:
+        if self.functions and step.learning_rate.ndim and not self.functions.failed:
             return CompiledGradient(self.functions, self._gradient, weights, step)
         return Recorded(self._gradient, weights, step)
 

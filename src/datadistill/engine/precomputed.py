@@ -15,6 +15,7 @@ class PrecomputedGradient(Function):
     def forward(
         ctx: Any, both: Callable[[Sequence[Tensor]], list[Tensor]], *weights: Tensor
     ) -> Tensor:
+        """Computes both; keeps the gradients."""
         losses, *gradients = both(weights)
         ctx.save_for_backward(*gradients)
         return losses
@@ -22,5 +23,6 @@ class PrecomputedGradient(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *v: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The gradients that were kept, each network's times its own v."""
         each = (g * v[0].to(g.dtype).view(-1, *[1] * (g.ndim - 1)) for g in ctx.saved_tensors)
         return None, *each

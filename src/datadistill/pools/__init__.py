@@ -1,8 +1,7 @@
 """Pools of pre-trained networks: files of many networks, and initializations that draw from them.
 
 A pool has two parts that share no network: distillation draws from ``train``, evaluation takes
-``held-out``. The format is described in ``docs/pools.md``; :mod:`datadistill.pools.pretraining` makes
-pools.
+``held-out``. The format is described in ``docs/pools.md``; :mod:`.pretraining` makes pools.
 """
 
 from .index import PARTS, Part

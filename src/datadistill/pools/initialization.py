@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -30,7 +31,7 @@ class PoolInit(Initialization, name="random-pretrained"):
     networks: int | None = None
     noise: float = 0.0
 
-    settings = {"networks": "pool_networks", "noise": "pool_noise"}
+    settings = MappingProxyType({"networks": "pool_networks", "noise": "pool_noise"})
 
     def record(self) -> Record:
         """The pool by its name and the hashes of its networks: files do not hold them."""
@@ -62,10 +63,12 @@ class PoolInit(Initialization, name="random-pretrained"):
 
     @property
     def held_out_networks(self) -> int:
+        """How many networks the pool holds out."""
         return self.pool.count("held-out")
 
     @property
     def digest(self) -> str:
+        """A hash of the networks to draw from."""
         return self.pool.digest(self.count)
 
     def __post_init__(self) -> None:
@@ -129,9 +132,11 @@ class HeldOutInit(Initialization):
 
     @property
     def held_out_networks(self) -> int:
+        """How many networks the pool holds out."""
         return self.found.count("held-out")
 
-    def restored(self, weights: Weights, pool: Any = None) -> "HeldOutInit":
+    def restored(self, weights: Weights, pool: Any = None) -> "HeldOutInit":  # noqa: ARG002
+        """The same with the pool that the user named."""
         return replace(self, pool=pool)
 
     @property

@@ -15,7 +15,7 @@ from torch import nn
 from ..core.device import resolve_device
 from ..core.network import Network
 from ..data import LabelledData, as_data
-from ..data.fingerprint import data_hash
+from ..data.fingerprint import data_hash, same_data
 from ..durations import time_text
 from ..engine import ALONE, Team
 from ..engine.side_by_side import DEFAULT_BYTES
@@ -25,7 +25,7 @@ from ..models.description import describe, weights_hash
 from ..progress import Progress, ProgressCallback, silent
 from .chunks import contents_of, write_chunk
 from .folder import PoolFolder, Share, missing
-from .index import PARTS, DataRecord, Index, Origin, Part
+from .index import PARTS, DataRecord, Index, Origin, Part, path_of, read_index
 from .pool import Pool
 from .settings import PoolSettings, Preset
 from .training import OBJECTIVE, PoolTrainer
@@ -135,7 +135,7 @@ class Pretraining:
                 mean=[*norm.mean] if norm else None,
                 std=[*norm.std] if norm else None,
                 examples=len(train),
-                hash=data_hash(train),
+                hash=_hash(folder, train),
             ),
             configuration=settings.mapping(),
         )
@@ -256,6 +256,15 @@ def _going_on() -> Generator[None]:
         raise KeyboardInterrupt(
             "finished files of networks are kept.\nThe same command goes on from there."
         ) from None
+
+
+def _hash(folder: Path, train: LabelledData) -> str:
+    """The hash of the training data; that of the pool, where an earlier version made it of them."""
+    if path_of(folder).exists():
+        recorded = read_index(folder).origin.data.hash
+        if same_data(recorded, train):
+            return recorded
+    return data_hash(train)
 
 
 def _mean(values: list[float]) -> float:

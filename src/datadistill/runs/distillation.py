@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ..artefact import Claim, DistilledData
 from ..artefact.make import make as make_artefact
+from ..baselines.start import start_images
 from ..core.adjoint import Adjoint
 from ..core.device import resolve_device, resolve_dtype
 from ..core.distilled import Steps
@@ -31,9 +32,8 @@ from ..pools import at_most, check_enough
 from .config import MACHINE, RunConfig
 from .initialization import InitialWeights
 from .seams import Given, make, make_rule
-from .start import start_images
 from .state import Measured, RunState
-from .store.fingerprint import fingerprint
+from .store.fingerprint import fingerprint, recognised
 from .store.metrics import HeldOutScore, LearningRates, MetricsRow
 from .team.processes import Processes
 
@@ -151,13 +151,18 @@ class Distillation:
             parametrisation = parametrisation.images
         return parametrisation.steps(state.kept)
 
-    def fingerprint(self) -> dict[str, str]:
-        """Hashes of what the run works on."""
-        return fingerprint(self.network, self.distiller.initialization, self.data, self.held_out)
+    def fingerprint(self, before: dict[str, str] | None = None) -> dict[str, str]:
+        """Hashes of what the run works on; those of a checkpoint, where they are of the same data.
+
+        Args:
+            before: The fingerprint of the checkpoint that the run goes on from.
+        """
+        found = fingerprint(self.network, self.distiller.initialization, self.data, self.held_out)
+        return recognised(before, found, self.data, self.held_out) if before else found
 
     def start(self) -> RunState:
         """The state before the first outer step."""
-        inputs = start_images(self.config, self.data, self.distiller)
+        inputs = start_images(self.config.start, self.data, self.distiller)
         return RunState(self.distiller.init(self.data.input_shape, self.data.labels, inputs))
 
     def like(self) -> DistillerState:

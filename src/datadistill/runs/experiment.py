@@ -8,6 +8,7 @@ from torch import nn
 
 from .. import data, models
 from ..core.device import resolve_device
+from ..core.seam import parse
 from ..data import LabelledData
 from ..errors import ConfigError
 from .config import RunConfig
@@ -15,7 +16,7 @@ from .distillation import Distillation
 from .seams import SEAMS
 from .team.processes import Processes
 
-CODE_SETTINGS = ("data", "model", *SEAMS)
+CODE_SETTINGS = ("model", "data", *SEAMS)
 """Settings that can name Python code, as ``file.py:Class`` or ``package.module:function``."""
 
 PATH_SETTINGS = ("data",)
@@ -67,7 +68,8 @@ def check_no_code(config: RunConfig, where: str, said: Mapping[str, str | None])
     """
     for setting in CODE_SETTINGS:
         value = getattr(config, setting)
-        if names_code(setting, value) and value != said.get(setting):
+        if names_code(setting, value) and parse(value)[0] != parse(said.get(setting) or "")[0]:
+            value = parse(value)[0]
             raise ConfigError(
                 f"{where} names Python code, {value}. Code that only a file names is not run.",
                 f"If you trust it, name it yourself: --{setting.replace('_', '-')} {value}",

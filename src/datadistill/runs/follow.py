@@ -28,7 +28,7 @@ def follow(team: Processes) -> None:
     sent = from_bytes(content)
     loaded = experiment.load(sent.config)
     distillation = loaded.prepare(team)
-    prints = distillation.fingerprint()
+    prints = distillation.fingerprint(sent.fingerprint)
     check_fingerprint(sent.fingerprint, prints)
     team.link.ready()
     with _signals_as_votes(team):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..artefact import DistilledData
 from ..data import LabelledData
+from ..engine import using
 from ..errors import DataDistillError, TeamError
 from ..progress import Progress, ProgressCallback, silent
 from .distillation import Distillation
@@ -38,11 +39,12 @@ def distill_in_memory(
     """Makes all outer steps and the test without writing a file."""
     config, state = distillation.config, distillation.start()
     show = _reporter(progress, config.iterations)
-    while state.outer_step < config.iterations:
-        state, row = distillation.advance(state)
-        show(row)
-    best = distillation.best(state) if config.keep == "best" else None
-    return with_test_claim(distillation, best or distillation.last(state), test, progress)
+    with using(config.engine):
+        while state.outer_step < config.iterations:
+            state, row = distillation.advance(state)
+            show(row)
+        best = distillation.best(state) if config.keep == "best" else None
+        return with_test_claim(distillation, best or distillation.last(state), test, progress)
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,8 @@ class Run:
             saved: What was found there: the checkpoint to resume from, if any.
         """
         echo = ECHO if "TORCHELASTIC_RUN_ID" in os.environ else 0.0
-        with resume_hint(self.folder), stoppable(self.warn, echo) as stop:
+        engine = using(self.distillation.config.engine)
+        with engine, resume_hint(self.folder), stoppable(self.warn, echo) as stop:
             return (self._as_planned(saved) if saved else self)._go(saved, stop)
 
     def _as_planned(self, saved: Saved) -> "Run":
@@ -92,7 +95,7 @@ class Run:
         distillation, config = self.distillation, self.distillation.config
         for note in distillation.notes:
             self.tell(note)
-        prints = distillation.fingerprint()
+        prints = distillation.fingerprint(saved.fingerprint if saved else None)
         state = self._restore(saved, prints) if saved else self._start(prints)
         if (finished := self._finished(state)) is not None:
             return finished

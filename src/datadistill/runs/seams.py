@@ -63,7 +63,7 @@ def make(seam: type[S], settings: Any) -> S:
     if ":" in name:
         found = _own(seam, name)
         return found.from_values(values) if isinstance(found, type) else found
-    kind = seam.implementation(name)
+    kind = _built_in(seam, name)
     taken = {field: getattr(settings, setting) for field, setting in kind.settings.items()}
     check_meaning(seam, settings)
     try:
@@ -92,7 +92,7 @@ def check_names(settings: Any) -> None:
         text = getattr(settings, setting)
         if text is None or ":" in text:
             continue
-        seam.implementation(parse(text)[0])
+        _built_in(seam, parse(text)[0])
     if ":" not in settings.objective:
         make(Objective, settings)
 
@@ -114,9 +114,27 @@ def settings_of(*objects: Seam) -> dict[str, Any]:
     return {name: value for one in objects for name, value in one.as_settings().items()}
 
 
+def _built_in(seam: type[S], name: str) -> type[S]:
+    """The built-in implementation that a setting names."""
+    if name not in seam.names():
+        raise seam.unknown(name)
+    return seam.implementation(name)
+
+
+def import_own(settings: Any) -> dict[str, Any]:
+    """Imports the code that some settings name: the implementations that files name are then known.
+
+    Returns:
+        What was found, by setting.
+    """
+    named = {setting: getattr(settings, setting, None) for setting in SEAMS}
+    given = {setting: text for setting, text in named.items() if text and ":" in text}
+    return {setting: _own(SEAMS[setting], parse(text)[0]) for setting, text in given.items()}
+
+
 def _own(seam: type[Seam], reference: str) -> Any:
     """A user's own implementation: its class, or an object of it."""
-    if reference in seam.known():
+    if not reference.rpartition(":")[0].endswith(".py") and reference in seam.known():
         return seam.implementation(reference)
     found: Any = Wanted(seam.seam, "Class", _members, ConfigError).import_from(reference)
     if isinstance(found, type) and issubclass(found, seam):
@@ -129,7 +147,7 @@ def _own(seam: type[Seam], reference: str) -> Any:
         return OwnObjective(function, reference)
     raise ConfigError(
         f"{reference} is not an implementation of {seam.__name__}.",
-        f"Derive a class from datadistill.{seam.__name__}: docs/extending.md shows how.",
+        f"Derive a class of dd.{seam.__name__}: docs/extending.md shows how.",
     )
 
 

@@ -12,7 +12,7 @@ from ..baselines.adversarial import AdversarialSettings, adapt_few_shot
 from ..core.initialization import networks_for
 from ..core.network import Weights
 from ..data import LabelledData
-from ..data.fingerprint import data_hash
+from ..data.fingerprint import data_hash, same_data
 from ..errors import DataError, PoolError
 from ..evaluation import test_networks
 from ..evaluation.rate_search import Score, best
@@ -28,7 +28,7 @@ CONFUSIONS = (0.05, 0.2)
 
 def check_source(distilled: DistilledData, pool: Pool, source: LabelledData) -> None:
     """Refuses a pool that a fixed network is not from, and data that it was not trained on."""
-    if data_hash(source) != pool.origin.data.hash:
+    if not same_data(pool.origin.data.hash, source):
         raise DataError(
             f"The training data of {source.name} are not those that the networks of {pool.path} "
             "were trained on.",

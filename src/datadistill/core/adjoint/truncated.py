@@ -1,6 +1,7 @@
 """The truncated adjoint: only a window of the updates is differentiated."""
 
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
@@ -27,7 +28,7 @@ class Truncated(Adjoint, name="truncated"):
     window: int
     random: bool = True
 
-    settings = {"window": "window", "random": "random_window"}
+    settings = MappingProxyType({"window": "window", "random": "random_window"})
 
     def __post_init__(self) -> None:
         if self.window < 1:

@@ -1,6 +1,7 @@
 """The poisoning objective: to make trained networks take one class for another."""
 
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
@@ -24,7 +25,7 @@ class Poisoning(Classification, name="poisoning"):
     attacked: int = 0
     target: int = 1
 
-    settings = {"attacked": "attacked", "target": "target"}
+    settings = MappingProxyType({"attacked": "attacked", "target": "target"})
     metric = "accuracy on modified labels"
     is_mean = True
 

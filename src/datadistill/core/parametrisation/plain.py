@@ -1,6 +1,7 @@
 """The plain parametrisation: inputs as they are, learning rates kept positive by softplus."""
 
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import torch
 
@@ -22,7 +23,7 @@ class Plain(Parametrisation, name="plain"):
     learn_rates: bool = True
     learn_labels: bool | None = None
 
-    settings = {"learn_rates": "learn_rates", "learn_labels": "learn_labels"}
+    settings = MappingProxyType({"learn_rates": "learn_rates", "learn_labels": "learn_labels"})
 
     def start(self, steps: Steps, objective: Objective, outputs: torch.Size) -> Parameters:
         soft = objective.learns_labels if self.learn_labels is None else self.learn_labels

@@ -1,6 +1,7 @@
 """Soft labels: class probabilities that are learned with the inputs."""
 
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from .plain import Plain
 
@@ -11,4 +12,4 @@ class SoftLabels(Plain, name="soft-labels"):
 
     learn_labels: bool | None = True
 
-    settings = {"learn_rates": "learn_rates"}
+    settings = MappingProxyType({"learn_rates": "learn_rates"})

@@ -1,5 +1,6 @@
 """Training: the one loop over updates."""
 
+import collections
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
@@ -44,7 +45,5 @@ def training(
 
 def train(rule: Rule, engine: GradientOf, theta0: Weights, steps: Iterable[Step]) -> Weights:
     """θ_T."""
-    weights = theta0
-    for weights in training(rule, engine, theta0, steps):
-        pass
-    return weights
+    last = collections.deque(training(rule, engine, theta0, steps), maxlen=1)
+    return last.pop()

@@ -64,7 +64,8 @@ def divisions(distillation: Distillation) -> list[Division]:
     found = [Division(1, threads, _seconds(distillation, 1, threads))]
     if found[0].seconds < LONG_SECONDS:
         found.append(Division(1, 1, _seconds(distillation, 1, 1)))
-    if networks > 1 and found[0].seconds < LONG_SECONDS:
+    divisible = isinstance(distillation.distiller.engine, FastEngine) and networks > 1
+    if divisible and found[0].seconds < LONG_SECONDS:
         processes = min(threads, networks)
         found.append(Division(processes, 1, _seconds(distillation, processes, 1)))
     torch.set_num_threads(threads)
@@ -142,7 +143,7 @@ def compiled_rightly(
 ) -> bool:
     """Whether updates could be compiled, and give the gradient that they give without."""
     engine = compiled.engine
-    if not isinstance(engine, FastEngine) or engine.functions.failed:
+    if not isinstance(engine, FastEngine) or not engine.functions or engine.functions.failed:
         return False
     found, expected = (
         torch.cat([one.flatten() for one in distiller.gradient(state, batch)[1].values()])

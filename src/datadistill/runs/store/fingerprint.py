@@ -7,7 +7,7 @@ import torch
 from ...core.initialization import Initialization, networks_for
 from ...core.network import Network
 from ...data import LabelledData
-from ...data.fingerprint import data_hash
+from ...data.fingerprint import data_hash, same_data
 from ...errors import RunError
 from ...models.description import weights_hash
 from ...version import __version__
@@ -32,6 +32,15 @@ def fingerprint(
         "torch": torch.__version__,
         "processor": platform.machine(),
     }
+
+
+def recognised(
+    old: dict[str, str], new: dict[str, str], data: LabelledData, held_out: LabelledData | None
+) -> dict[str, str]:
+    """The new fingerprint, with those hashes of the same data that an earlier version gave."""
+    named = {"training data": data, "validation data": held_out}
+    same = {n: old[n] for n, own in named.items() if own and n in old and same_data(old[n], own)}
+    return {**new, **same}
 
 
 def check_fingerprint(old: dict[str, str], new: dict[str, str]) -> list[str]:

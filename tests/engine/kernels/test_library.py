@@ -15,11 +15,11 @@ PROGRAM = """
 import torch, datadistill as dd
 from datadistill.engine.kernels.library import library
 from datadistill.core.network import Network
-from datadistill.engine.fast import Engine
+from datadistill.engine.vectorised import Vectorised
 there = library(torch.float32) is not None
 torch.manual_seed(0)
 images = torch.randn(3, 1, 28, 28)
-engine = Engine(Network(dd.models.LeNet(), images))
+engine = Vectorised(Network(dd.models.LeNet(), images))
 weights = {n: w[None].requires_grad_() for n, w in engine.network.weights.items()}
 loss = engine.losses(weights, images, torch.arange(3), torch.nn.functional.cross_entropy)
 gradient = torch.autograd.grad(loss.sum(), weights["conv1.weight"])[0]

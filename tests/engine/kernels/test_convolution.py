@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from datadistill.engine.kernels import Convolution, Pooling, convolution
+from datadistill.engine.kernels import Convolution, Pooling, make_convolution
 from datadistill.engine.kernels.library import library
 
 pytestmark = pytest.mark.skipif(library(torch.float64) is None, reason="there is no C compiler")
@@ -44,7 +44,7 @@ def plain(x: Tensor, w: Tensor, b: Tensor, padding: tuple[int, int], pooling: Po
 
 def made(shape: tuple[int, ...], pooling: Pooling | None, like: Tensor) -> Convolution:
     _, _, channels, height, width, maps, rows, columns, *padding = shape
-    found = convolution(
+    found = make_convolution(
         (channels, height, width),
         (maps, channels, rows, columns),
         (padding[0], padding[1]),
@@ -115,8 +115,8 @@ def test_tensors_that_would_be_read_beyond_their_ends_are_refused(
 
 def test_wide_layers_other_devices_and_other_types_are_left_to_torch() -> None:
     image, kernel = (3, 8, 8), (4, 3, 3, 3)
-    assert convolution(image, kernel, (0, 0), None, torch.zeros(1)) is not None
-    assert convolution((64, 8, 8), (64, 64, 3, 3), (0, 0), None, torch.zeros(1)) is None
-    assert convolution(image, kernel, (3, 3), None, torch.zeros(1)) is None
-    assert convolution(image, kernel, (0, 0), None, torch.zeros(1).bfloat16()) is None
-    assert convolution(image, kernel, (0, 0), None, torch.zeros(1, device="meta")) is None
+    assert make_convolution(image, kernel, (0, 0), None, torch.zeros(1)) is not None
+    assert make_convolution((64, 8, 8), (64, 64, 3, 3), (0, 0), None, torch.zeros(1)) is None
+    assert make_convolution(image, kernel, (3, 3), None, torch.zeros(1)) is None
+    assert make_convolution(image, kernel, (0, 0), None, torch.zeros(1).bfloat16()) is None
+    assert make_convolution(image, kernel, (0, 0), None, torch.zeros(1, device="meta")) is None

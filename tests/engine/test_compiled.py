@@ -12,9 +12,9 @@ from torch import Tensor
 
 from datadistill.core.adjoint import BackGradient
 from datadistill.core.distilled import Steps
-from datadistill.core.random import stream
-from datadistill.core.update import update_of
-from datadistill.engine.compiled import CompiledUpdate, Functions
+from datadistill.core.update import GradientDescent, Momentum, UpdateRule
+from datadistill.engine import FastEngine
+from datadistill.engine.compiled import Functions
 from tests.helpers import Problem, leaves, problem, relative_error
 
 pytestmark = pytest.mark.filterwarnings(
@@ -29,20 +29,19 @@ def forget():
 
 
 def differentiated(given: Problem, steps: Steps, functions: Functions) -> tuple[Tensor, Steps]:
-    plain = update_of(given.network, given.objective.inner_loss, given.rule)
-    update = CompiledUpdate(plain.rule, plain.loss, functions=functions)
-    learner = given.rule.start(given.theta0)
-    return BackGradient()(update, learner, steps, given.outer_loss, stream(0, "window", 0))
+    engine = FastEngine(given.network, given.objective)
+    engine.functions = functions
+    return given.differentiate(BackGradient(), steps, engine)
 
 
 @pytest.mark.parametrize(
-    ("network", "momentum", "classes"),
-    [("shared weights", 0.5, False), ("convolutional", 0.0, True)],
+    ("network", "rule", "classes"),
+    [("shared weights", Momentum(0.5), False), ("convolutional", GradientDescent(), True)],
 )
 def test_the_gradient_is_that_of_plain_updates(
-    network: str, momentum: float, classes: bool
+    network: str, rule: UpdateRule, classes: bool
 ) -> None:
-    given = problem(network, steps=2, epochs=2, networks=2, momentum=momentum)
+    given = problem(network, steps=2, epochs=2, networks=2, rule=rule)
     steps = given.steps.for_each(2)
     if classes:
         steps = Steps(steps.inputs, steps.labels.argmax(-1), steps.learning_rates)
@@ -57,7 +56,7 @@ def test_the_gradient_is_that_of_plain_updates(
 
 
 def test_what_cannot_be_compiled_is_computed_without(caplog: pytest.LogCaptureFixture) -> None:
-    given = problem("mlp", steps=2, epochs=2)
+    given = problem("shared weights", steps=2, epochs=2)
     steps = given.steps.for_each(1)
 
     def untraceable(outputs: Tensor, labels: Tensor) -> Tensor:
@@ -68,7 +67,9 @@ def test_what_cannot_be_compiled_is_computed_without(caplog: pytest.LogCaptureFi
     with caplog.at_level("INFO", "datadistill"):
         functions = Functions(given.network, untraceable, backend="aot_eager")
         _, found = differentiated(given, steps, functions)
-    _, expected = given.differentiate(BackGradient(), steps)
+    engine = FastEngine(given.network, given.objective)
+    _, expected = given.differentiate(BackGradient(), steps, engine)
+    assert engine.compilable
     assert functions.failed
     assert [record.message[:33] for record in caplog.records] == [
         "Updates could not be compiled, wh"
@@ -81,15 +82,24 @@ WITHOUT_COMPILER = """
 import json, logging, sys
 from dataclasses import replace
 import torch
-from benchmarks.speed import prepare
+from datadistill.core.distiller import Distiller
+from datadistill.core.initialization import RandomInit
+from datadistill.core.network import Network
+from datadistill.core.objective import Classification
+from datadistill.core.settings import DistillerConfig
+from datadistill.engine import FastEngine
 logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(name)s: %(message)s")
 module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, 10), torch.nn.LayerNorm(10))
-plain = prepare(module, (1, 2, 2), 2, steps=1, batch_size=20)
-state, batch = plain.start().distiller, plain.batch(0)
-compiled = replace(plain.distiller, compiled=True)
-found, expected = (one.gradient(state, batch)[1] for one in (compiled, plain.distiller))
+batch = torch.randn(20, 1, 2, 2), torch.arange(20) % 10
+network, objective = Network(module, batch[0]), Classification()
+engines = [FastEngine(network, objective, compiled=compiled) for compiled in (True, False)]
+plain = Distiller(network, RandomInit(), objective, DistillerConfig(networks=2))
+state = plain.init(batch[0].shape[1:], batch[1])
+replace(plain, own_engine=engines[0]).gradient(state, batch)
+found, expected = (replace(plain, own_engine=one).gradient(state, batch)[1] for one in engines)
 same = all(torch.equal(found[name], expected[name]) for name in expected)
-print(json.dumps([compiled.compilable, compiled.functions.failed, same]))
+compiled = engines[0].functions
+print(json.dumps([compiled is not None, compiled.failed, same]))
 """
 
 
@@ -100,4 +110,6 @@ def test_without_a_compiler_a_run_goes_on_and_says_so_once(tmp_path: Path) -> No
     command = [sys.executable, "-c", WITHOUT_COMPILER]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == [True, True, True]
-    assert done.stderr.count("datadistill.engine.kernels.library: Updates could not be compiled") == 1
+    assert (
+        done.stderr.count("datadistill.engine.kernels.library: Updates could not be compiled") == 1
+    )

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -11,8 +12,11 @@ from datadistill.core.distiller import Distiller, DistillerState
 from datadistill.core.initialization import RandomInit, networks_for
 from datadistill.core.network import Network
 from datadistill.core.objective import Classification
+from datadistill.core.parametrisation import Parametrisation, Plain, SoftLabels
 from datadistill.core.settings import DistillerConfig
-from datadistill.engine.frozen_prefix import Body, Split, split
+from datadistill.core.update import Adam, GradientDescent, Momentum, UpdateRule
+from datadistill.engine import FastEngine
+from datadistill.engine.frozen_prefix import FrozenFeatures, FrozenPrefix, Split, split_frozen
 from tests.helpers import Branches, Convolutional, FrozenBody, SharedWeights, nested_autograd
 
 LABELS = torch.arange(12) % 3
@@ -27,18 +31,43 @@ def branching() -> nn.Module:
 
 def cut(module: nn.Module) -> tuple[Network, Split]:
     network = Network(module, INPUTS, dtype=torch.float64)
-    found = split(network)
+    found = split_frozen(network)
     assert found
     return network, found
 
 
-def distillers(module: nn.Module, **settings: object) -> tuple[Distiller, Distiller]:
+class Case(NamedTuple):
+    """What differs between distillations."""
+
+    networks: int = 2
+    rule: UpdateRule = GradientDescent()
+    parametrisation: Parametrisation = Plain()
+    clip_norm: float | None = None
+    micro_batch: int | None = None
+
+
+def distillers(module: nn.Module, case: Case) -> tuple[Distiller, Distiller, FrozenPrefix]:
     """The same distillation with the whole network, and with the network in two."""
     network, found = cut(module)
-    given = {"steps": 2, "epochs": 3, "learning_rate": 0.3, "networks": 2} | settings
-    config = DistillerConfig(**given)  # pyright: ignore
-    whole = Distiller(network, RandomInit(), Classification(), config)
-    return whole, dataclasses.replace(whole, split=found)
+    config = DistillerConfig(
+        steps=2, epochs=3, learning_rate=0.3, networks=case.networks, clip_norm=case.clip_norm
+    )
+
+    def made(network: Network, parametrisation: Parametrisation) -> Distiller:
+        engine = FastEngine(network, Classification(), micro_batch=case.micro_batch)
+        return Distiller(
+            network,
+            RandomInit(),
+            Classification(),
+            config,
+            rule=case.rule,
+            parametrisation=parametrisation,
+            own_engine=engine,
+        )
+
+    whole = made(network, case.parametrisation)
+    head = made(found.head, FrozenFeatures(case.parametrisation, found.prefix))
+    return whole, head, found.prefix
 
 
 def start(made: Distiller) -> DistillerState:
@@ -47,25 +76,30 @@ def start(made: Distiller) -> DistillerState:
 
 @pytest.mark.parametrize("make", [lambda: FrozenBody(3), branching], ids=["linear", "branching"])
 @pytest.mark.parametrize(
-    "settings",
-    [{}, {"momentum": 0.9}, {"clip_norm": 1e-3}, {"learn_labels": True}, {"micro_batch": 2}],
+    "case",
+    [
+        Case(),
+        Case(rule=Momentum(0.9)),
+        Case(rule=Adam()),
+        Case(clip_norm=1e-3),
+        Case(parametrisation=SoftLabels()),
+        Case(micro_batch=2),
+    ],
     ids=str,
 )
 def test_the_gradient_of_a_split_network_is_that_of_the_whole(
-    make: Callable[[], nn.Module], settings: dict[str, object]
+    make: Callable[[], nn.Module], case: Case
 ) -> None:
-    whole, made = distillers(make(), **settings)
-    assert made.split
+    whole, made, prefix = distillers(make(), case)
     expected = whole.gradient(start(whole), (INPUTS, LABELS))
-    found = made.gradient(start(made), (made.split.body(INPUTS), LABELS))
+    found = made.gradient(start(made), (prefix(INPUTS), LABELS))
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-14)
     assert expected[1]["inputs"].abs().max() > 1e-6
 
 
 def test_it_is_that_of_finite_differences_and_of_an_independent_unroll() -> None:
-    _, made = distillers(branching(), networks=1)
-    assert made.split
-    state, batch = start(made), (made.split.body(INPUTS), LABELS)
+    whole, made, prefix = distillers(branching(), Case(networks=1))
+    state, batch = start(made), (prefix(INPUTS), LABELS)
     losses, gradient = made.gradient(state, batch)
 
     def loss_at(inputs: Tensor) -> float:
@@ -77,11 +111,12 @@ def test_it_is_that_of_finite_differences_and_of_an_independent_unroll() -> None
     slope = (loss_at(inputs + 1e-5 * direction) - loss_at(inputs - 1e-5 * direction)) / 2e-5
     assert slope == pytest.approx(float((gradient["inputs"] * direction).sum()), rel=1e-7)
 
-    theta0 = made.initialization.sample(made.network, networks_for(0, "network", [0]))
-    steps = dataclasses.replace(state.current, labels=torch.eye(3).double()[state.current.labels])
+    theta0 = whole.initialization.sample(whole.network, networks_for(0, "network", [0]))
+    images = whole.distilled(state)
+    steps = dataclasses.replace(images, labels=torch.eye(3).double()[images.labels])
     one = {name: w[0] for name, w in theta0.items()}
     outer, expected = nested_autograd(
-        made.network.module(), one, steps, (INPUTS, LABELS), "classification"
+        whole.network.module(), one, steps, (INPUTS, LABELS), "classification"
     )
     assert float(losses) == pytest.approx(float(outer), rel=1e-12)
     torch.testing.assert_close(gradient["inputs"], expected[0], rtol=1e-9, atol=1e-13)
@@ -89,10 +124,10 @@ def test_it_is_that_of_finite_differences_and_of_an_independent_unroll() -> None
 
 def test_images_pass_the_frozen_layers_in_parts() -> None:
     _, found = cut(branching())
-    v = torch.randn(2, 12, *found.body.shape, generator=torch.Generator().manual_seed(2)).double()
-    assert found.body.part >= 12
-    whole = found.body(INPUTS), found.body.pull_back(INPUTS, v)
-    one = Body(found.body._module, INPUTS, part_bytes=1)  # pyright: ignore[reportPrivateUsage]
+    v = torch.randn(2, 12, *found.prefix.shape, generator=torch.Generator().manual_seed(2)).double()
+    assert found.prefix.part >= 12
+    whole = found.prefix(INPUTS), found.prefix.pull_back(INPUTS, v)
+    one = FrozenPrefix(found.prefix._module, INPUTS, part_bytes=1)  # pyright: ignore[reportPrivateUsage]
     assert one.part == 1
     torch.testing.assert_close((one(INPUTS), one.pull_back(INPUTS, v)), whole)
 
@@ -132,4 +167,4 @@ def normalised() -> nn.Module:
     ids=lambda module: type(module).__name__,
 )
 def test_other_networks_are_left_whole(module: nn.Module) -> None:
-    assert split(Network(module, INPUTS, dtype=torch.float64)) is None
+    assert split_frozen(Network(module, INPUTS, dtype=torch.float64)) is None

@@ -13,9 +13,10 @@ from datadistill.core.initialization import RandomInit, networks_for
 from datadistill.core.network import Network
 from datadistill.core.objective import Classification
 from datadistill.core.settings import DistillerConfig
-from datadistill.engine import fast as engine_module
-from datadistill.engine.fast import GRAPH_BYTES, WIDE_GRAPH_BYTES, Engine
+from datadistill.engine import FastEngine, vectorised
+from datadistill.engine.graph_budget import GRAPH_BYTES, WIDE_GRAPH_BYTES
 from datadistill.engine.groups import Groups
+from datadistill.engine.vectorised import Vectorised
 
 MODULES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "lenet": (models.LeNet, (1, 28, 28)),
@@ -42,7 +43,8 @@ def distiller(name: str, networks: int) -> tuple[Distiller, tuple[Tensor, Tensor
     inputs = torch.randn(23, *shape, generator=random, dtype=torch.float64)
     network = Network(make(), inputs, dtype=torch.float64)
     config = DistillerConfig(steps=2, epochs=2, networks=networks, learning_rate=0.1)
-    made = Distiller(network, RandomInit(), Classification(), config)
+    engine = FastEngine(network, Classification())
+    made = Distiller(network, RandomInit(), Classification(), config, own_engine=engine)
     return made, (inputs, torch.arange(23) % 10)
 
 
@@ -63,9 +65,9 @@ def test_threads_parts_and_layers_change_nothing_but_rounding(
     found: list[tuple[Tensor, dict[str, Tensor]]] = []
     for count, part in ((1, 2**21), (2, 2**21), (3, 1)):
         torch.set_num_threads(count)
-        monkeypatch.setattr(engine_module, "PART_BYTES", part)
+        monkeypatch.setattr(vectorised, "PART_BYTES", part)
         found.append(gradient_of(name, networks))
-    monkeypatch.setattr(engine_module, "stacked", unknown)
+    monkeypatch.setattr(vectorised, "stacked", unknown)
     losses, gradient = gradient_of(name, networks)
     for other_losses, other in found:
         torch.testing.assert_close(other_losses, losses, rtol=1e-11, atol=0)
@@ -76,7 +78,7 @@ def test_threads_parts_and_layers_change_nothing_but_rounding(
 
 def test_networks_are_grouped_by_threads_and_wide_ones_taken_one_by_one() -> None:
     torch.set_num_threads(2)
-    narrow, wide, mixed = (distiller(name, 1)[0].engine for name in MODULES)
+    narrow, wide, mixed = (Vectorised(distiller(name, 1)[0].network) for name in MODULES)
     assert narrow.groups(5) == Groups(5, 3, 2)
     assert narrow.groups(1) == Groups(1, 1, 1)  # by one thread, not by two that wait
     assert wide.groups(5) == Groups(5, 1, 2)
@@ -91,7 +93,7 @@ def test_losses_in_parts_cannot_be_differentiated_twice_unnoticed() -> None:
     made, (inputs, labels) = distiller("lenet", 2)
     weights = made.initialization.sample(made.network, networks_for(0, "network", range(2)))
     leaves = {name: w.requires_grad_() for name, w in weights.items()}
-    losses = Engine(made.network).mean_losses(leaves, inputs, labels, F.cross_entropy)
+    losses = Vectorised(made.network).mean_losses(leaves, inputs, labels, F.cross_entropy)
     (gradient,) = torch.autograd.grad(losses.sum(), leaves["conv1.bias"], create_graph=True)
     with pytest.raises(RuntimeError, match="does not require grad"):
         gradient.sum().backward()
@@ -100,9 +102,11 @@ def test_losses_in_parts_cannot_be_differentiated_twice_unnoticed() -> None:
 def test_wide_networks_have_more_room_for_graphs_than_narrow_ones() -> None:
     def room(channels: int) -> int:
         module = nn.Sequential(nn.Conv2d(64, channels, 3), nn.Flatten(), nn.Linear(channels, 2))
-        engine = Engine(Network(module, torch.randn(2, 64, 3, 3)))
-        assert engine.room is not None
-        assert Engine(engine.network).stacked is engine.stacked  # found out once
-        return engine.room.bytes
+        network = Network(module, torch.randn(2, 64, 3, 3))
+        engine = FastEngine(network, Classification())
+        assert Vectorised(network).stacked is engine.vectorised.stacked  # found out once
+        budget = engine._budget  # pyright: ignore[reportPrivateUsage]
+        assert budget is not None
+        return budget._all  # pyright: ignore[reportPrivateUsage]
 
     assert room(64) == WIDE_GRAPH_BYTES > room(2) == GRAPH_BYTES

@@ -10,11 +10,12 @@ from torch import Tensor
 
 from datadistill.core.adjoint import Adjoint, BackGradient, Truncated
 from datadistill.core.distiller import Distiller
-from datadistill.core.initialization import FixedInit, RandomInit
+from datadistill.core.initialization import RandomInit
 from datadistill.core.network import Network
 from datadistill.core.objective import Classification
 from datadistill.core.settings import DistillerConfig
-from datadistill.engine.team import Team
+from datadistill.engine import FastEngine
+from datadistill.engine.team import Team, check_division
 from datadistill.errors import ConfigError
 from tests.helpers import Convolutional, relative_error
 
@@ -52,6 +53,10 @@ def distiller(dtype: torch.dtype, adjoint: Adjoint | None = None, networks: int 
     return Distiller(network, RandomInit(), Classification(), config, adjoint or BackGradient())
 
 
+def with_team(made: Distiller, team: Team) -> Distiller:
+    return replace(made, own_engine=FastEngine(made.network, made.objective, team=team))
+
+
 @pytest.mark.parametrize(
     ("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)], ids=str
 )
@@ -64,7 +69,7 @@ def test_a_team_finds_the_losses_and_the_gradient_of_one_process(
     state = replace(made.init(INPUTS.shape[1:], LABELS), outer_step=3)
     batch = (INPUTS.to(dtype), LABELS)
     losses, gradient = made.gradient(state, batch)
-    found = each(size, lambda team: replace(made, team=team).gradient(state, batch))
+    found = each(size, lambda team: with_team(made, team).gradient(state, batch))
     for member_losses, member_gradient in found:
         assert relative_error(member_losses, losses) < tolerance
         for name, expected in gradient.items():
@@ -79,7 +84,7 @@ def test_what_is_not_finite_in_one_member_is_rejected_by_all() -> None:
 
     def rejected(team: Team) -> int:
         inputs = INPUTS * (float("nan") if team.rank else 1.0)
-        return replace(made, team=team).step(state, (inputs, LABELS))[0].rejected
+        return with_team(made, team).step(state, (inputs, LABELS))[0].rejected
 
     assert each(2, rejected) == [1, 1]
 
@@ -94,6 +99,7 @@ def test_shares_are_nearly_equal_and_leave_nothing_out(count: int, size: int) ->
 
 def test_more_members_than_networks_are_refused() -> None:
     with pytest.raises(ConfigError, match="2 networks per outer step cannot be divided among 3"):
-        replace(distiller(torch.float64, networks=2), team=Team(0, 3))
+        check_division(2, 3, fixed=False)
     with pytest.raises(ConfigError, match="leave processes out, and use threads"):
-        replace(distiller(torch.float64, None, 1), initialization=FixedInit(), team=Team(0, 2))
+        check_division(1, 2, fixed=True)
+    check_division(3, 3, fixed=False)

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 import torch
-from datadistill.core.poisoning import Poisoning
 from torch import nn
 
 from datadistill.core.adjoint import Adjoint, BackGradient, Truncated
@@ -13,11 +12,11 @@ from datadistill.core.distilled import Steps
 from datadistill.core.distiller import Distiller
 from datadistill.core.initialization import FixedInit
 from datadistill.core.network import Network, Weights
-from datadistill.core.objective import Classification, Objective, Regression
-from datadistill.core.random import stream
+from datadistill.core.objective import Classification, Objective, Poisoning, Regression
 from datadistill.core.settings import DistillerConfig
-from datadistill.core.update import update_of
-from datadistill.engine.micro_batches import InParts, losses_in_parts
+from datadistill.core.update import GradientDescent, Momentum, UpdateRule
+from datadistill.engine import FastEngine
+from datadistill.engine.micro_batches import losses_in_parts
 from datadistill.errors import ConfigError, ModelError
 from datadistill.models import SqueezeNet
 from datadistill.runs import RunConfig
@@ -27,20 +26,14 @@ CLOSE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-13}
 
 
 @pytest.mark.parametrize("adjoint", [BackGradient(), BackGradient(2), Truncated(2)], ids=repr)
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("rule", [GradientDescent(), Momentum(0.9)], ids=lambda rule: rule.name)
 @pytest.mark.parametrize("own", [False, True])
-def test_a_step_in_parts_is_the_step(adjoint: Adjoint, momentum: float, own: bool) -> None:
-    given = problem("convolutional", steps=2, epochs=2, networks=2, momentum=momentum)
+def test_a_step_in_parts_is_the_step(adjoint: Adjoint, rule: UpdateRule, own: bool) -> None:
+    given = problem("convolutional", steps=2, epochs=2, networks=2, rule=rule)
     steps = given.steps.for_each(2) if own else given.steps
     expected = given.differentiate(adjoint, steps)
-    update = update_of(given.network, given.objective.inner_loss, given.rule)
-    found = adjoint(
-        InParts(update.rule, update.loss, 2),  # of 3 images
-        given.rule.start(given.theta0),
-        steps,
-        given.outer_loss,
-        stream(0, "window", 0),
-    )
+    parts = FastEngine(given.network, given.objective, micro_batch=2)  # of 3 images
+    found = given.differentiate(adjoint, steps, parts)
     torch.testing.assert_close(found[0], expected[0], **CLOSE)
     for one, other in zip(_leaves(found[1]), _leaves(expected[1]), strict=True):
         torch.testing.assert_close(one, other, **CLOSE)
@@ -78,9 +71,10 @@ def test_a_distillation_in_micro_batches_has_the_same_gradient(objective: Object
         labels = torch.randn(7, 3, generator=random).double()
     network = Network(Branches(3), inputs, dtype=torch.float64)
     config = DistillerConfig(steps=1, epochs=3, images_per_class=5, learning_rate=0.2)
-    whole = Distiller(network, FixedInit(1), objective, config)
-    parts = dataclasses.replace(whole, config=dataclasses.replace(config, micro_batch=2))
-    assert whole.engine.stacked is None  # or it would take parts of its own accord
+    fast, in_parts = (FastEngine(network, objective, micro_batch=m) for m in (None, 2))
+    assert fast.vectorised.stacked is None  # or it would take parts of its own accord
+    whole = Distiller(network, FixedInit(1), objective, config, own_engine=fast)
+    parts = dataclasses.replace(whole, own_engine=in_parts)
     state = whole.init(inputs.shape[1:], labels)
     expected = whole.gradient(state, (inputs, labels))
     torch.testing.assert_close(parts.gradient(state, (inputs, labels)), expected, **CLOSE)
@@ -92,8 +86,9 @@ def test_micro_batches_of_squeezenet_at_224_px_give_the_gradient_of_the_whole() 
     labels = torch.arange(3) % 2
     network = Network(SqueezeNet(classes=2, width=16), inputs, dtype=torch.float64)
     config = DistillerConfig(steps=1, epochs=1, learning_rate=0.1)
-    whole = Distiller(network, FixedInit(1), Classification(), config)
-    parts = dataclasses.replace(whole, config=dataclasses.replace(config, micro_batch=1))
+    fast, in_parts = (FastEngine(network, Classification(), micro_batch=m) for m in (None, 1))
+    whole = Distiller(network, FixedInit(1), Classification(), config, own_engine=fast)
+    parts = dataclasses.replace(whole, own_engine=in_parts)
     state = whole.init(inputs.shape[1:], labels)
     expected = whole.gradient(state, (inputs, labels))
     torch.testing.assert_close(parts.gradient(state, (inputs, labels)), expected, **CLOSE)
@@ -104,12 +99,10 @@ def test_networks_that_mix_images_and_stored_graphs_are_refused() -> None:
     inputs = torch.randn(4, 1, 6, 6)
     mixing = nn.Sequential(nn.Flatten(), nn.Linear(36, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
     with pytest.raises(ModelError, match="mixes the images of a batch"):
-        Distiller(
-            Network(mixing, inputs), FixedInit(), Classification(), DistillerConfig(micro_batch=2)
-        )
+        FastEngine(Network(mixing, inputs), Classification(), micro_batch=2)
     with pytest.raises(ConfigError, match="micro_batch is 0"):
-        DistillerConfig(micro_batch=0)
-    with pytest.raises(ConfigError, match="stored-graph adjoint spends"):
+        RunConfig(micro_batch=0)
+    with pytest.raises(ConfigError, match="micro_batch cannot be combined with stored-graph"):
         RunConfig(micro_batch=2, adjoint="stored-graph")
 
 

@@ -1,0 +1,82 @@
+"""Parametrisations: what is learned, and its gradient."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from datadistill.core.distilled import Steps
+from datadistill.core.objective import Classification, Objective, Regression
+from datadistill.core.parametrisation import RATES, Parameters, Parametrisation, Plain, SoftLabels
+from tests.helpers import leaves, relative_error
+
+THREE = torch.Size([3])
+
+
+def steps(objective: Objective) -> Steps:
+    random = torch.Generator().manual_seed(0)
+    hard = torch.arange(3).expand(2, 3)
+    soft = torch.randn(2, 3, 3, generator=random, dtype=torch.float64)
+    return Steps(
+        torch.randn(2, 3, 1, 4, 4, generator=random, dtype=torch.float64),
+        soft if isinstance(objective, Regression) else hard,
+        0.01 + torch.rand(4, 2, generator=random, dtype=torch.float64),
+    )
+
+
+@pytest.mark.parametrize(
+    "parametrisation",
+    [Plain(), Plain(learn_rates=False), Plain(learn_labels=True), SoftLabels()],
+    ids=repr,
+)
+@pytest.mark.parametrize("objective", [Classification(), Regression()], ids=lambda o: o.name)
+def test_the_gradient_written_by_hand_is_the_derived_one(
+    parametrisation: Plain, objective: Objective
+) -> None:
+    parameters = parametrisation.start(steps(objective), objective, THREE)
+    made = parametrisation.steps(parameters)
+    gradient = Steps(*(torch.randn(t.shape, dtype=torch.float64) for t in leaves(made).values()))
+    found = parametrisation.pull_back(parameters, gradient)
+    expected = Parametrisation.pull_back(parametrisation, parameters, gradient)
+    assert found.keys() == expected.keys() == parameters.learned.keys()
+    for name, one in found.items():
+        assert relative_error(one, expected[name]) < 1e-14, name
+
+
+def test_what_is_learned_is_as_asked() -> None:
+    given = steps(Classification())
+
+    def learned(parametrisation: Parametrisation, objective: Objective) -> set[str]:
+        return {*parametrisation.start(steps(objective), objective, THREE).learned}
+
+    assert learned(Plain(), Classification()) == {"inputs", RATES}
+    assert learned(Plain(), Regression()) == {"inputs", "labels", RATES}
+    assert learned(Plain(learn_labels=False), Regression()) == {"inputs", RATES}
+    assert learned(Plain(learn_rates=False), Classification()) == {"inputs"}
+    assert learned(SoftLabels(), Classification()) == {"inputs", "labels", RATES}
+    soft = SoftLabels()
+    made = soft.steps(soft.start(given, Classification(), THREE))
+    assert torch.equal(made.labels, torch.eye(3).double()[given.labels])
+    torch.testing.assert_close(made.learning_rates, given.learning_rates, rtol=1e-6, atol=0)
+
+
+@dataclass(frozen=True)
+class Doubled(Parametrisation):
+    """A user's own, with a parameter that the steps do not depend on."""
+
+    def start(self, steps: Steps, objective: Objective, outputs: torch.Size) -> Parameters:
+        idle = {"idle": torch.ones(2).double()}
+        return Parameters({"half": steps.inputs / 2, **idle}, leaves(steps))
+
+    def steps(self, parameters: Parameters) -> Steps:
+        tensors = parameters.all
+        return Steps(2 * tensors["half"], tensors["labels"], tensors["learning_rates"])
+
+
+def test_a_users_own_needs_no_gradient() -> None:
+    own, given = Doubled(), steps(Classification())
+    parameters = own.start(given, Classification(), THREE)
+    assert torch.equal(own.steps(parameters).inputs, given.inputs)
+    found = own.pull_back(parameters, given)
+    assert torch.equal(found["half"], 2 * given.inputs)
+    assert torch.equal(found["idle"], torch.zeros(2).double())
