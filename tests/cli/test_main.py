@@ -114,7 +114,7 @@ def test_the_real_mnist(
         (["--iterations", "0"], "iterations is 0"),
         (["--learning-rate", "-1"], "learning_rate is -1"),
         (["--window", "3"], "window has no meaning"),
-        (["--adjoint", "truncated"], "needs a window"),
+        (["--adjoint", "truncated"], "needs window"),
         (["--networks", "3", "--initialization", "fixed"], "one network"),
         (["--validation", "2"], "validation is 2"),
         (["--data", "mnist", "--data-dir", "nowhere"], "nowhere/mnist"),
