@@ -114,6 +114,8 @@ def test_a_loss_is_a_mean_over_examples_only_where_its_class_says_so() -> None:
     assert not OwnObjective.is_mean
     assert [one.is_mean for one in (RootMeanSquare, Smoothed)] == [False] * 2
     assert [one.is_mean for one in (Halved, Renamed)] == [True] * 2
+    inner = [RootMeanSquare(), OwnObjective(None, "a:b"), Poisoning(), Halved(), Smoothed()]
+    assert [one.inner_is_mean for one in inner] == [True, True, True, True, False]
 
 
 def test_a_class_below_another_is_recorded_as_itself() -> None:

@@ -107,6 +107,22 @@ def test_networks_that_mix_images_and_stored_graphs_are_refused() -> None:
         RunConfig(micro_batch=2, adjoint="stored-graph")
 
 
+class Squared(Classification):
+    """A user's own inner loss that is no mean over images."""
+
+    def inner_loss(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return super().inner_loss(outputs, labels) ** 2
+
+
+def test_an_inner_loss_that_is_no_mean_is_refused() -> None:
+    network = Network(Branches(3), torch.randn(4, 1, 6, 6))
+    with pytest.raises(
+        ConfigError, match=r"test_micro_batches:Squared does not say .*\nWrite is_mean"
+    ):
+        FastEngine(network, Squared(), micro_batch=2)
+    FastEngine(network, Squared())
+
+
 @pytest.mark.parametrize("make", [Branches, Convolutional], ids=["unknown layers", "known layers"])
 def test_a_stored_graph_in_micro_batches_is_refused_and_not_cut_silently(
     make: Callable[[int], nn.Module],
