@@ -13,7 +13,6 @@ from typing import Any
 from datadistill.runs.experiment import load
 from datadistill.runs.recipes import read_recipe
 from datadistill.runs.store.checkpoint import Checkpoint, newest, write_checkpoint
-from datadistill.runs.store.fingerprint import fingerprint
 from datadistill.runs.store.folder import RunFolder
 from datadistill.runs.store.metrics import logging_to
 
@@ -27,7 +26,7 @@ def measure(*, data_dir: Path | None = None) -> dict[str, Any]:
     distillation = load(replace(config, validate_every=1)).prepare()
     state, _ = distillation.advance(distillation.start())  # measured once: best and last are there
     quiet = distillation.with_config(replace(distillation.config, validate_every=10**9))
-    prints = fingerprint(distillation.distiller, distillation.data, distillation.held_out)
+    prints = distillation.fingerprint()
     steps: list[float] = []
     checkpoints: list[float] = []
     lines: list[float] = []

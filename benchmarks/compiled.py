@@ -166,7 +166,8 @@ class Compiled:
 
     def first_outer_step(self, distillation: Distillation) -> Callable[[], Steps]:
         """What computes the gradient of a distillation's first outer step; that of labels is 0."""
-        steps, batch = distillation.start().distiller.distilled, distillation.batch(0)
+        steps = distillation.images(distillation.start().distiller)
+        batch = distillation.batch(0)
         return lambda: self._gradient(list(sampled(distillation, 0)), steps, batch)
 
     def _gradient(self, networks: list[Weights], steps: Steps, batch: Batch) -> Steps:

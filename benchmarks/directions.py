@@ -17,6 +17,7 @@ from benchmarks.compiled import CASES, Case
 from benchmarks.speed import prepare
 from benchmarks.timing import alternately
 from datadistill.core.distilled import Position
+from datadistill.core.learner import Learner
 from datadistill.core.network import Weights
 from datadistill.core.random import stream
 from datadistill.models import AlexCifarNet
@@ -36,15 +37,16 @@ class Products(NamedTuple):
 def ways(distillation: Distillation) -> dict[str, Callable[[], Products]]:
     """The ways to have the products of the first step, for a random v = −u / η̃."""
     distiller, state = distillation.distiller, distillation.start().distiller
-    network, update = distiller.network, distiller.update
+    network, engine, rule = distiller.network, distiller.engine, distiller.rule
     module = network.module()
     weights = {name: p.detach() for name, p in module.named_parameters()}
-    step = state.current.for_each(1)[Position(0, 0)]
+    step = distillation.images(state).for_each(1)[Position(0, 0)]
     x, labels, eta = step.inputs[0], step.labels[0], step.learning_rate[0]
     random = stream(0, "direction")
     v = {n: torch.randn(w.shape, generator=random, dtype=w.dtype) for n, w in weights.items()}
     u = {name: -eta * one for name, one in v.items()}
-    learner = distiller.rule.start(network.stack([weights]))
+    learner = rule.start(network.stack([weights]))
+    pulled_back = Learner(network.stack([v]))
 
     def loss(weights: Weights, x: Tensor) -> Tensor:
         return distiller.objective.inner_loss(functional_call(module, weights, (x,)), labels)
@@ -63,11 +65,10 @@ def ways(distillation: Distillation) -> dict[str, Callable[[], Products]]:
         return Products(*along)
 
     def ours() -> Products:
-        moved, of_step = update.pull_back(
-            update.record(learner, step), [v[name][None] for name in weights]
-        )
-        of_weights = zip(weights, moved, strict=True)
-        return Products({n: one[0] - v[n] for n, one in of_weights}, of_step.inputs[0])
+        g = engine.record(learner.weights, step)
+        moved, of_step = rule.pull_back(learner, g, step, pulled_back)
+        back = {name: one[0] - v[name] for name, one in moved.weights.items()}
+        return Products(back, of_step.inputs[0])
 
     return {"reverse over reverse": reverse, "forward over reverse": forward, "ours": ours}
 

@@ -14,6 +14,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,9 +28,16 @@ from datadistill.baselines import Layout, RandomReal
 from datadistill.core.distilled import Steps
 from datadistill.core.initialization import RandomInit, networks_for
 from datadistill.core.network import Network
-from datadistill.evaluation import scoring as curve
+from datadistill.evaluation import HeldOut, train_and_score
+from datadistill.evaluation.rate_search import (
+    EPOCHS,
+    LEARNING_RATES,
+    Rate,
+    Score,
+    search,
+    with_rate,
+)
 from datadistill.evaluation.result import Evaluation
-from datadistill.evaluation.rate_search import EPOCHS, LEARNING_RATES, Rate, Score, search, with_rate
 
 NETWORKS, LOOPED = 200, 40
 SETS, CHOOSING_NETWORKS, CHOOSING_EXAMPLES = 4, 20, 1024  # as for the baselines
@@ -92,17 +100,9 @@ def in_groups(
     memory: int = 2**30,
 ) -> list[Evaluation]:
     """Networks by the library."""
-    objective, sample = dd.Classification(), RandomInit()
-    return curve(
-        steps,
-        given.network,
-        lambda generators: sample.sample(given.network, generators),
-        test,
-        objective,
-        networks=networks,
-        after=after,
-        memory=memory,
-    )
+    sample = partial(RandomInit().sample, given.network)
+    held_out = HeldOut(given.network, sample, networks, memory=memory)
+    return train_and_score(steps, held_out, test, dd.Classification(), after=after)
 
 
 def alone(

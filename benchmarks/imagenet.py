@@ -19,6 +19,7 @@ from datadistill.data import LabelledData
 from datadistill.models.freezing import train_only
 from datadistill.runs.distillation import Distillation
 from datadistill.runs.recipes import read_recipe
+from datadistill.runs.seams import Given
 
 GIB = 2**30
 CLASSES = 200
@@ -53,7 +54,7 @@ def prepare(name: str) -> Distillation:
     module = models.build(config.model, {"classes": CLASSES})
     if config.trained:
         train_only(module, config.trained)
-    return Distillation.prepare(replace(config, validation=0.0), data, module, FixedInit())
+    return Distillation.prepare(replace(config, validation=0.0), data, module, Given(FixedInit()))
 
 
 def _peak(name: str) -> int:

@@ -20,6 +20,8 @@ from benchmarks.speed import prepare
 from datadistill.core.adjoint import BackGradient, StoredGraph
 from datadistill.core.distilled import Position
 from datadistill.core.initialization import networks_for
+from datadistill.engine import FastEngine
+from datadistill.engine.graph_budget import GRAPH_BYTES, GraphBudget
 from datadistill.models import MLP, LeNet
 from datadistill.runs.distillation import Distillation
 
@@ -94,13 +96,16 @@ def kept_weights(updates: int, networks: int, module: str = "lenet", every: int 
 def graphs(networks: int) -> int:
     """Of how many updates graphs are kept at a time, in an unroll too long for all of them."""
     distillation = prepare(LeNet(), (1, 28, 28), networks, batch_size=16)
-    distiller = distillation.distiller
-    group = distiller.engine.groups(networks).size
+    distiller, engine = distillation.distiller, distillation.distiller.engine
+    assert isinstance(engine, FastEngine)
+    group = engine.vectorised.groups(networks).size
     theta0 = distiller.initialization.sample(
         distiller.network, networks_for(0, "network", range(group))
     )
-    steps = distillation.start().distiller.current.for_each(group)
-    return distiller.update.graphs(distiller.rule.start(theta0), steps[Position(0, 0)], 1000)
+    steps = distillation.images(distillation.start().distiller).for_each(group)
+    learner = distiller.rule.start(theta0)
+    # As the engine has it for narrow networks.
+    return GraphBudget(GRAPH_BYTES).graphs(engine, learner, steps[Position(0, 0)], 1000)
 
 
 def _growth(
@@ -126,7 +131,7 @@ def _go(side: str, distillation: Distillation, batch: tuple[Tensor, Tensor]) -> 
     state = distillation.start().distiller
     if side == "reference":
         module = distillation.distiller.network.module()
-        gradient(module, sampled(distillation, 0), state.distilled, batch)
+        gradient(module, sampled(distillation, 0), distillation.images(state), batch)
     else:
         _with_adjoint(distillation, side).distiller.step(state, batch)
 

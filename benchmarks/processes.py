@@ -23,7 +23,6 @@ from datadistill.runs.experiment import load
 from datadistill.runs.follow import worker
 from datadistill.runs.state import RunState
 from datadistill.runs.store.checkpoint import Checkpoint, to_bytes
-from datadistill.runs.store.fingerprint import fingerprint
 from datadistill.runs.team.processes import together
 
 ROUNDS = 8
@@ -89,8 +88,8 @@ def sharing(settings: RunConfig, processes: int) -> Generator[tuple[Distillation
     """The same distillation by one process alone, and by several."""
     with contextlib.suppress(_DoneError), together(processes, worker) as team:
         shared = load(settings).prepare(team)
-        alone = replace(shared, distiller=replace(shared.distiller, team=ALONE))
-        prints = fingerprint(shared.distiller, shared.data, shared.held_out)
+        alone = replace(shared, distiller=shared.computed_by(ALONE))
+        prints = shared.fingerprint()
         team.begin(lambda: to_bytes(Checkpoint(shared.start(), shared.config, prints)))
         yield alone, shared
         raise _DoneError  # the other process would go on for ever

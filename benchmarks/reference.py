@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from datadistill.core.distilled import Steps, class_labels, noise, raw_rate
+from datadistill.core.distilled import Steps, class_labels, noise, raw_of
 from datadistill.core.initialization import networks_for
 from datadistill.core.network import Weights
 from datadistill.runs.config import RunConfig
@@ -128,9 +128,9 @@ class ReferenceRun:
         self._module = network.module()
         self._labels = class_labels(config.steps, network.outputs[0], config.images_per_class)
         shape = (*self._labels.shape, *distillation.data.input_shape)
-        rates = torch.full((config.epochs, config.steps), raw_rate(FIRST_RATE))
+        rates = raw_of(torch.full((config.epochs, config.steps), FIRST_RATE, dtype=torch.float64))
         self._inputs = nn.Parameter(noise(config.seed, shape).to(network.dtype))
-        self._raw_rates = nn.Parameter(rates.to(network.dtype))
+        self._raw_rates = nn.Parameter(rates.float().to(network.dtype))
         self._adam = torch.optim.Adam([self._inputs, self._raw_rates], OUTER_LR, BETAS)
         passes = len(distillation.data) / min(config.batch_size, len(distillation.data))
         self._decay = torch.optim.lr_scheduler.StepLR(

@@ -79,7 +79,7 @@ def compare(case: Case, peak: float, trials: int) -> dict[str, Any]:
     distillation = load(case.settings).prepare()
     division = fastest(divisions(distillation), case.settings.iterations)
     module = distillation.distiller.network.module()
-    state, batch = distillation.start().distiller, distillation.batch(0)
+    steps, batch = distillation.images(distillation.start().distiller), distillation.batch(0)
 
     whole = ReferenceRun(distillation)
 
@@ -90,7 +90,7 @@ def compare(case: Case, peak: float, trials: int) -> dict[str, Any]:
     with library(case, division) as ours:
         best = alternately({"reference": reference, "ours": ours}, trials)
     with Operations() as counted:
-        gradient(module, itertools.islice(sampled(distillation, 0), 1), state.distilled, batch)
+        gradient(module, itertools.islice(sampled(distillation, 0), 1), steps, batch)
     operations = case.networks * counted.total
     return {
         "network": case.name,

@@ -25,7 +25,7 @@ from benchmarks.results import RESULTS, Results, machine
 from benchmarks.timing import THREADS
 from datadistill.core.distilled import Steps
 from datadistill.core.random import stream
-from datadistill.evaluation import evaluating as evaluate
+from datadistill.evaluation import evaluate
 from datadistill.runs.config import RunConfig
 from datadistill.runs.distillation import Distillation
 from datadistill.runs.experiment import load
@@ -175,7 +175,7 @@ def running(config: RunConfig) -> Generator[tuple[Distillation, Advance]]:
         def advance() -> tuple[int, Steps]:
             nonlocal state
             state, _ = shared.advance(state)
-            return state.outer_step, state.distiller.distilled
+            return state.outer_step, shared.images(state.distiller)
 
         yield shared, advance
 

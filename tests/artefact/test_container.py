@@ -115,9 +115,9 @@ def test_a_foreign_safetensors_file_is_refused(tmp_path: Path) -> None:
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     newer = safetensors.torch.save(
         {"inputs": torch.zeros(3)},
-        {KEYS["artefact"]: json.dumps({"schema_version": 2, "surprise": 1})},
+        {KEYS["artefact"]: json.dumps({"schema_version": 3, "surprise": 1})},
     )
-    refused(tmp_path / "n.safetensors", newer, "schema version 2.*\n?.*up to 1")
+    refused(tmp_path / "n.safetensors", newer, "schema version 3.*\n?.*up to 2")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,9 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
         ({"unknown": 1}, "unknown"),
         ({"schedule": {"steps": 0, "epochs": 3, "images": 10}}, "schedule.steps"),
         ({"schedule": {"steps": 2, "epochs": 3, "images": 10}}, "do not fit its schedule"),
-        ({"update_rule": {"name": "sorcery"}}, "update_rule.name"),
+        ({"update_rule": {"name": "sorcery"}}, "update_rule: There is no update rule 'sorcery'"),
+        ({"update_rule": {"momentum": 0.9}}, "update_rule: "),
+        ({"update_rule": {"name": "momentum", "momentum": 2.0}}, "update_rule: momentum is 2"),
         ({"normalization": {"mean": [0.1], "std": [0.0]}}, "normalization.std"),
     ],
 )
@@ -136,8 +138,9 @@ def test_a_whole_file_that_makes_no_sense_is_refused(
 ) -> None:
     tensors, header = read_container(artefact)
     write_container(tmp_path / "odd.safetensors", tensors, header | change)
-    with pytest.raises(ArtefactError, match=message):
+    with pytest.raises(ArtefactError, match=message) as caught:
         dd.load(tmp_path / "odd.safetensors")
+    assert len(str(caught.value).splitlines()) == 2
 
 
 @pytest.mark.parametrize(

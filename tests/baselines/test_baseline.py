@@ -29,7 +29,7 @@ from datadistill.baselines import (
 )
 from datadistill.core.distilled import Steps
 from datadistill.core.network import Network
-from datadistill.errors import ConfigError, DataDistillError, ModelError
+from datadistill.errors import ConfigError, DataDistillError
 
 Digits = tuple[dd.LabelledData, dd.LabelledData]
 
@@ -116,10 +116,10 @@ def test_a_baseline_without_a_name_is_called_like_its_class() -> None:
 
 def test_references_that_name_no_baseline_are_refused(file: Path) -> None:
     for reference, error, told in (
-        (f"{file}:Nois", ModelError, "Noise"),
+        (f"{file}:Nois", ConfigError, "Did you mean 'Noise'"),
         (f"{file}:function", ConfigError, "is not a baseline"),
         (f"{file}:Broken", ConfigError, "cannot be made without arguments"),
-        ("nowhere.py:Mine", ModelError, "There is no file"),
+        ("nowhere.py:Mine", ConfigError, "There is no file"),
     ):
         with pytest.raises(error, match=told) as caught:
             find(reference)

@@ -7,7 +7,7 @@ from torch import nn
 
 from datadistill.data import IMAGENET, LabelledData, PadCropFlip
 from datadistill.data.features import CHUNK, Features
-from datadistill.engine.frozen_prefix import Body
+from datadistill.engine.frozen_prefix import FrozenPrefix
 from datadistill.progress import Progress
 
 _RANDOM = torch.Generator().manual_seed(0)
@@ -29,9 +29,9 @@ class Counting(nn.Module):
         return self.conv(images).relu()
 
 
-def counting() -> tuple[Counting, Body]:
+def counting() -> tuple[Counting, FrozenPrefix]:
     module = Counting()
-    body = Body(module, DATA.example())
+    body = FrozenPrefix(module, DATA.example())
     module.seen = 0
     return module, body
 

@@ -44,7 +44,6 @@ from datadistill.core.update import (
     UpdateRule,
     WeightDecay,
 )
-from datadistill.core.update.rule import rate_of
 from datadistill.engine import FastEngine
 from datadistill.engine.frozen_prefix import FrozenFeatures, split_frozen
 from tests.helpers import AWKWARD, NETWORKS, Branches, relative_error
@@ -65,7 +64,7 @@ class Saturating(UpdateRule):
     def update(self, learner: Learner, gradient: Weights, step: Step) -> Learner:
         return Learner(
             {
-                name: w - rate_of(step, w) * (torch.tanh(3 * g) + self.decay * w**3)
+                name: w - step.rate_for(w) * (torch.tanh(3 * g) + self.decay * w**3)
                 for (name, w), g in zip(learner.weights.items(), gradient.values(), strict=True)
             }
         )

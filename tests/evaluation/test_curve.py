@@ -6,24 +6,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import datadistill as dd
-from datadistill.core.update import GradientDescent
+from datadistill.core.update import Momentum
 from datadistill.engine import groups as groups_module
 from datadistill.errors import ConfigError
-from datadistill.evaluation import Evaluation
-from datadistill.evaluation import scoring as curve
+from datadistill.evaluation import DEFAULT_BYTES, Evaluation, HeldOut, train_and_score
 from tests.evaluation.helpers import CLASSES, NETWORKS, Problem, alone, problem
 
 OBJECTIVE = dd.Classification()
 
 
-def run(given: Problem, networks: int, **settings: object) -> list[Evaluation]:
-    return curve(
+def run(
+    given: Problem, networks: int, seed: int = 0, memory: int = DEFAULT_BYTES, **settings: object
+) -> list[Evaluation]:
+    return train_and_score(
         given.steps,
-        given.network,
-        given.sample,
+        HeldOut(given.network, given.sample, networks, seed, memory),
         given.data,
         OBJECTIVE,
-        networks=networks,
         **settings,  # pyright: ignore[reportArgumentType]
     )
 
@@ -92,9 +91,9 @@ def test_tests_are_made_after_the_updates_asked_for_in_the_order_asked_for() -> 
 
 def test_momentum_is_the_rule_that_is_given() -> None:
     given = problem("mlp")
-    heavy = run(given, 2, rule=GradientDescent(0.9))[0]
+    heavy = run(given, 2, rule=Momentum(0.9))[0]
     assert heavy.losses != run(given, 2)[0].losses
-    small = run(given, 2, rule=GradientDescent(0.9), memory=1)[0]
+    small = run(given, 2, rule=Momentum(0.9), memory=1)[0]
     assert heavy.losses == pytest.approx(small.losses, rel=1e-11)
 
 
@@ -124,13 +123,11 @@ def test_regression_has_a_loss_and_no_classes() -> None:
     given = problem("mlp")
     steps = type(given.steps)(inputs[None, :10], targets[None, :10], torch.full((3, 1), 0.05))
     wrapped = type(given.network)(network, inputs)
-    found = curve(
+    found = train_and_score(
         steps,
-        wrapped,
-        lambda g: dd.RandomInit().sample(wrapped, g),
+        HeldOut(wrapped, lambda g: dd.RandomInit().sample(wrapped, g), networks=4),
         dd.LabelledData(inputs, targets),
         dd.Regression(),
-        networks=4,
         after=[0, 3],
     )
     assert found[1].by_class == ()

@@ -13,7 +13,7 @@ from datadistill.evaluation import learning_curve, train_on_all
 from datadistill.evaluation import test_networks as metrics_of
 from tests.evaluation.helpers import NETWORKS
 
-testing_module = importlib.import_module("datadistill.evaluation.testing")
+testing_module = importlib.import_module("datadistill.engine.testing")
 
 Digits = tuple[dd.LabelledData, dd.LabelledData]
 

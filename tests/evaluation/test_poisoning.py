@@ -16,7 +16,7 @@ import datadistill as dd
 from datadistill.cli.main import main
 from datadistill.core.distilled import Steps
 from datadistill.core.distiller import Distiller
-from datadistill.core.initialization import networks_for
+from datadistill.core.initialization import Initialization, networks_for
 from datadistill.core.network import Network, Weights
 from datadistill.core.objective import Classification
 from datadistill.core.random import minibatch
@@ -34,12 +34,11 @@ CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
-class Trained:
+class Trained(Initialization):
     """A few well-trained networks: those of even numbers to distil with, odd ones held out."""
 
     pool: Weights
     parity: int
-    fixed: bool = False
 
     def sample(self, network: Network, generators: Sequence[torch.Generator]) -> Weights:
         count = len(self.pool["fc1.weight"]) // 2
@@ -72,7 +71,7 @@ def scene() -> Scene:
     for t in range(config.iterations):
         batch = train.batch(minibatch(0, t, 256, len(train)), CPU, torch.float32)
         state, _ = distiller.step(state, batch)
-    return Scene(network, pool, state.distilled, train, test)
+    return Scene(network, pool, distiller.distilled(state), train, test)
 
 
 def test_the_figures_are_those_of_the_calls() -> None:

@@ -9,7 +9,7 @@ import torch
 import datadistill as dd
 from datadistill.core.distilled import Steps
 from datadistill.core.network import Network
-from datadistill.evaluation import scoring as curve
+from datadistill.evaluation import HeldOut, train_and_score
 from datadistill.evaluation.rate_search import (
     EPOCHS,
     LEARNING_RATES,
@@ -66,13 +66,11 @@ def test_networks_that_really_diverge_are_counted() -> None:
     network = Network(torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 2)), images)
     steps = Steps(images[None, :20], labels[None, :20], torch.ones(1, 1))
     for rate, diverged in ((0.1, 0), (1e30, 3)):
-        (result,) = curve(
+        (result,) = train_and_score(
             scheduled(steps, Choice(rate, 3)),
-            network,
-            functools.partial(dd.RandomInit().sample, network),
+            HeldOut(network, functools.partial(dd.RandomInit().sample, network), networks=3),
             dd.LabelledData(images, labels),
             dd.Classification(),
-            networks=3,
         )
         assert Score.of(result) == (result.mean, diverged)
 
@@ -84,13 +82,11 @@ def test_the_search_takes_the_lowest_error_of_regression() -> None:
     steps = Steps(inputs[None, :20], targets[None, :20], torch.ones(1, 1))
 
     def measure(number: int, rate: Rate) -> dict[int, Score]:
-        results = curve(
+        results = train_and_score(
             scheduled(steps, Choice(rate, 5)),
-            network,
-            functools.partial(dd.RandomInit().sample, network),
+            HeldOut(network, functools.partial(dd.RandomInit().sample, network), networks=2),
             dd.LabelledData(inputs, targets),
             objective,
-            networks=2,
             after=EPOCHS,
         )
         return {e: Score.of(result) for e, result in zip(EPOCHS, results, strict=True)}

@@ -5,8 +5,7 @@ import torch
 
 import datadistill as dd
 from datadistill.errors import ArtefactError, DataError
-from datadistill.evaluation import Evaluation, Verification, claimed_split
-from datadistill.evaluation import verification as verify
+from datadistill.evaluation import Evaluation, Verification, claimed_split, verify
 
 Digits = tuple[dd.LabelledData, dd.LabelledData]
 

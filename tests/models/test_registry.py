@@ -133,7 +133,7 @@ def test_a_file_that_was_changed_is_read_again(folder: Path) -> None:
 
 def test_an_unknown_network_is_answered_with_the_nearest() -> None:
     assert "Did you mean 'alexnet'?" in refusal("alexnett")
-    assert "lenet, alexcifarnet" in refusal("resnet-152")
+    assert "alexcifarnet, alexnet, convnet3" in refusal("resnet-152")
     assert "path/to/file.py:Class" in refusal("nets/my_nets.py")
 
 

@@ -11,9 +11,12 @@ import yaml
 import datadistill as dd
 from datadistill.cli.distill import Distill
 from datadistill.cli.parsing import parse
+from datadistill.core.adjoint import Adjoint
+from datadistill.core.objective import Objective
 from datadistill.errors import ConfigError
 from datadistill.runs.config import NAMES, PAPER, RunConfig, config_from
 from datadistill.runs.recipes import Preset, read_recipe, recipe_names
+from datadistill.runs.seams import make
 from datadistill.runs.settings import GROUPS
 from datadistill.runs.store.yaml_files import parse_yaml, read_config, write_yaml
 from tests.runs.helpers import DATA, contents, finish, start
@@ -175,7 +178,7 @@ def test_what_cannot_be_right_is_an_error_of_two_lines_that_names_the_file(
 def test_every_recipe_parses_and_says_what_it_is(name: str) -> None:
     recipe = read_recipe(name)
     assert len(recipe.description) > 40
-    recipe.config.make_adjoint()
+    make(Adjoint, recipe.config)
     assert recipe.config.data in dd.data.DATA_SETS
     assert dd.models.build(recipe.config.model, {}) is not None
 
@@ -220,7 +223,7 @@ def test_poisoning_is_one_step_of_100_images_on_networks_of_a_pool(name: str) ->
     for preset in ("fast", "paper"):
         config = read_recipe(name, preset).config
         assert (config.steps, config.epochs, config.images_per_class) == (1, 1, 10)
-        assert config.make_objective() == dd.Poisoning(0, 1)
+        assert make(Objective, config) == dd.Poisoning(0, 1)
         assert config.initialization == "random-pretrained"
         assert config.pool == Path(f"pools/{config.data}-{config.model}")
     paper = read_recipe(name, "paper").config

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from datadistill.cli.main import main
 from datadistill.core.distilled import Step
 from datadistill.core.network import Weights
 from datadistill.engine.compiled import Functions
+from datadistill.engine.team import ALONE
 from datadistill.runs import RunConfig
 from datadistill.runs.distillation import Distillation
 from datadistill.runs.experiment import load
@@ -145,11 +145,12 @@ def test_compiled_updates_with_another_gradient_are_not_taken(
     module = nn.Sequential(nn.Flatten(), nn.Linear(4, 10), nn.LayerNorm(10))
     config = RunConfig(steps=1, batch_size=20, networks=1, validation=0, device="cpu")
     distillation = Distillation.prepare(config, data, module)
-    compiled = replace(distillation.distiller, compiled=True)
+    compiled = distillation.computed_by(ALONE, compiled=True)
+    plain = distillation.computed_by(ALONE, compiled=False)
     functions = Functions(compiled.network, compiled.objective.inner_loss, backend="aot_eager")
-    vars(compiled)["functions"] = functions  # without inductor's minute of C++
+    vars(compiled.engine)["functions"] = functions  # without inductor's minute of C++
     state, batch = distillation.like(), distillation.batch(0)
-    assert compiled_rightly(compiled, state, batch)
+    assert compiled_rightly(compiled, plain, state, batch)
     gradient = Functions.gradient
 
     def wrong(self: Functions, weights: Weights, step: Step) -> Weights | None:
@@ -157,9 +158,9 @@ def test_compiled_updates_with_another_gradient_are_not_taken(
         return found and {name: 1.2 * one for name, one in found.items()}
 
     monkeypatch.setattr(Functions, "gradient", wrong)
-    assert not compiled_rightly(compiled, state, batch)
+    assert not compiled_rightly(compiled, plain, state, batch)
     functions.failed = True
-    assert not compiled_rightly(compiled, state, batch)
+    assert not compiled_rightly(compiled, plain, state, batch)
     torch.compiler.reset()
 
 

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 import datadistill as dd
 from datadistill.baselines import Layout, RandomReal
 from datadistill.errors import ArtefactError, ConfigError, ModelError
-from datadistill.evaluation import scoring as curve
+from datadistill.evaluation import HeldOut, train_and_score
 from datadistill.evaluation.rate_search import Choice, scheduled
 from datadistill.runs.config import RunConfig, config_from
 from datadistill.runs.distillation import Distillation
@@ -169,8 +169,8 @@ def _by_images(made: dd.DistilledData, row: TableRow) -> tuple[float, ...]:
     rate, epochs = re.findall(r"learned|[\d.]+", row.chosen)
     choice = Choice("learned" if rate == "learned" else float(rate), int(epochs))
     steps = scheduled(RandomReal().draw(rest, Layout(classes=4)), choice, made.learning_rates)
-    sample = partial(made.initial_weights, network)
-    return curve(steps, network, sample, TEST, made.objective, networks=1)[0].values
+    held_out = HeldOut(network, partial(made.initial_weights, network), networks=1)
+    return train_and_score(steps, held_out, TEST, made.objective)[0].values
 
 
 @pytest.mark.parametrize("name", [n for n in recipe_names() if n.split("net")[0] in NETS])

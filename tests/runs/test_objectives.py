@@ -9,8 +9,10 @@ from torch import Tensor
 
 import datadistill as dd
 from datadistill.cli.main import main
+from datadistill.core.objective import Objective
 from datadistill.errors import ConfigError
 from datadistill.runs.config import config_from
+from datadistill.runs.seams import make
 
 OWN = """
 import torch.nn.functional as F
@@ -66,11 +68,11 @@ def test_settings_that_contradict_each_other_are_refused(
     settings: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message):
-        config_from(settings).make_objective()
+        make(Objective, config_from(settings))
 
 
 def test_poisoning_attacks_0_as_1_unless_told_otherwise() -> None:
-    assert config_from({"objective": "poisoning"}).make_objective() == dd.Poisoning(0, 1)
+    assert make(Objective, config_from({"objective": "poisoning"})) == dd.Poisoning(0, 1)
 
 
 def test_the_users_words_run_code_and_a_files_do_not(

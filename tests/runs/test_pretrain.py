@@ -11,11 +11,11 @@ from torch import nn
 
 import datadistill as dd
 from datadistill import files
+from datadistill.core.gradients import gradient
 from datadistill.core.initialization import networks_for
 from datadistill.core.network import Network, Weights
 from datadistill.core.optimizer import adam, adam_init
 from datadistill.core.random import stream
-from datadistill.core.update import gradient
 from datadistill.data import PadCropFlip
 from datadistill.errors import ConfigError, NonFiniteError, PoolError, RunError
 from datadistill.pools import Part

@@ -8,7 +8,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Generator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,6 @@ from datadistill.runs.experiment import load
 from datadistill.runs.follow import worker
 from datadistill.runs.run import Run
 from datadistill.runs.store.checkpoint import Checkpoint, newest, to_bytes
-from datadistill.runs.store.fingerprint import fingerprint
 from datadistill.runs.store.folder import RunFolder
 from datadistill.runs.store.metrics import read_metrics
 from datadistill.runs.team.processes import together
@@ -91,11 +89,12 @@ def test_the_gradient_over_gloo_is_that_of_one_process() -> None:
     with contextlib.suppress(KeyboardInterrupt), together(2, worker) as team:
         distillation = load(config).prepare(team)
         distiller, state = distillation.distiller, distillation.start()
-        prints = fingerprint(distiller, distillation.data, distillation.held_out)
+        prints = distillation.fingerprint()
         team.begin(lambda: to_bytes(Checkpoint(state, distillation.config, prints)))
         batch = distillation.batch(0)
         losses, gradient = distiller.gradient(state.distiller, batch)
-        expected_losses, expected = replace(distiller, team=ALONE).gradient(state.distiller, batch)
+        alone = distillation.computed_by(ALONE)
+        expected_losses, expected = alone.gradient(state.distiller, batch)
         assert relative_error(losses, expected_losses) < 1e-12
         for name in expected:
             assert relative_error(gradient[name], expected[name]) < 1e-12
@@ -280,7 +279,7 @@ def test_python_is_one_process() -> None:
 @pytest.mark.parametrize(
     ("changed", "command", "message"),
     [
-        ({}, "quickstart", "datadistill quickstart is done by one process."),
+        ({}, "quickstart", "datadistill quickstart runs in one process."),
         ({"WORLD_SIZE": "two"}, "distill", "The environment variable WORLD_SIZE is 'two'."),
         ({"MASTER_PORT": ""}, "distill", "Process 0 cannot connect to the others"),
     ],

@@ -9,9 +9,14 @@ import datadistill as dd
 from datadistill.baselines import AverageReal, KMeans, Layout
 from datadistill.core.settings import DistillerConfig
 from datadistill.errors import ConfigError
-from datadistill.runs.config import OUTER, PAPER, RunConfig, config_from
+from datadistill.runs.config import PAPER, RunConfig, config_from
 from datadistill.runs.distillation import Distillation
 from datadistill.runs.recipes import read_recipe, recipe_names
+
+OUTER = (
+    *("batch_size", "networks", "outer_lr", "rates_lr", "betas"),
+    *("outer_schedule", "decay", "decay_every", "clip_norm", "averaging"),
+)
 
 
 def prepared(start: str) -> Distillation:
@@ -24,14 +29,15 @@ def test_images_start_as_centroids_or_means_of_the_training_data_that_remain() -
     layout = Layout(classes=10, steps=2, images_per_class=2)
     made = prepared("k-means")
     expected = KMeans().draw(made.data, layout, seed=3)
-    found = made.start().distiller.distilled
+    found = made.images(made.start().distiller)
     assert torch.equal(found.inputs, expected.inputs)
     assert torch.equal(found.labels, expected.labels)
     made = prepared("average")
     assert torch.equal(
-        made.start().distiller.distilled.inputs, AverageReal().draw(made.data, layout).inputs
+        made.images(made.start().distiller).inputs, AverageReal().draw(made.data, layout).inputs
     )
-    noise = prepared("noise").start().distiller.distilled.inputs
+    made = prepared("noise")
+    noise = made.images(made.start().distiller).inputs
     assert 0.9 < float(noise.std()) < 1.1
 
 
@@ -45,10 +51,10 @@ def test_learning_rates_are_written_with_their_factor_and_learned_without() -> N
         best = made.best(state)
         assert best is not None
         for kept in (made.last(state), best):
-            wanted = state.distiller.distilled.learning_rates * config.rates_factor
+            wanted = made.images(state.distiller).learning_rates * config.rates_factor
             assert torch.equal(kept.learning_rates, wanted)
         assert best.header.claim is not None
-        return state.distiller.distilled.learning_rates, best, best.header.claim.mean
+        return made.images(state.distiller).learning_rates, best, best.header.claim.mean
 
     plain, _, _ = ends()
     learned, best, claim = ends(rates_factor=3.0)
@@ -72,6 +78,7 @@ def test_objectives_without_classes_start_from_noise_alone() -> None:
 def test_the_preset_paper_is_the_schedule_of_algorithm_1() -> None:
     plain = DistillerConfig()
     assert {n: v for n, v in PAPER.items() if n in OUTER} == {n: getattr(plain, n) for n in OUTER}
+    assert {*PAPER} == {*OUTER, "start"}
     ours = RunConfig()
     assert ours.outer_schedule == "cosine"
     for name in recipe_names():

@@ -12,7 +12,7 @@ import torch
 import datadistill as dd
 from datadistill.baselines import AverageReal, Layout
 from datadistill.errors import DataError, PoolError
-from datadistill.evaluation import scoring as curve
+from datadistill.evaluation import HeldOut, train_and_score
 from datadistill.evaluation.rate_search import EPOCHS, Choice, scheduled
 from datadistill.tables import BaselineTable, Counts, TableSettings, baseline_table
 from datadistill.tables.adaptation import check_source
@@ -99,10 +99,11 @@ def test_training_networks_of_the_pool_choose_and_held_out_ones_are_reported(
     )
 
     def accuracies(sample: Any) -> list[float]:
-        results = curve(
-            *(steps, network, sample, held_out, distilled.objective),
-            networks=3,
-            seed=1,
+        results = train_and_score(
+            steps,
+            HeldOut(network, sample, networks=3, seed=1),
+            held_out,
+            distilled.objective,
             after=[epochs * 2 for epochs in EPOCHS],
         )
         return [result.mean for result in results]

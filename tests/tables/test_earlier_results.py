@@ -39,7 +39,11 @@ def same_version(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def nothing_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("context.curve", "references.train_on_all", "references.learning_on_all"):
+    for name in (
+        "context.train_and_score",
+        "references.train_on_all",
+        "references.learning_on_all",
+    ):
         monkeypatch.setattr(f"datadistill.tables.{name}", None)
     for name in ("references.neighbour_accuracy", "adaptation.adapt_few_shot"):
         monkeypatch.setattr(f"datadistill.tables.{name}", None)

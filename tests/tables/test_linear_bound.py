@@ -35,7 +35,7 @@ def test_the_engines_loss_is_twice_the_papers_after_the_papers_step() -> None:
     distiller = Distiller(real.network, RandomInit(), Regression(), config)
     state = distiller.init(real.d.shape[1:], real.t)
     losses, _ = distiller.gradient(state, (real.d, real.t[:, None]))
-    x = state.distilled
+    x = distiller.distilled(state)
     step = Step(x.inputs[0], x.labels[0, :, 0], 2 * x.learning_rates[0, 0])
     (theta0,) = RandomInit().sample(real.network, networks_for(0, "network", range(3))).values()
     expected = 2 * loss(real.d, real.t, gd_step(theta0[:, 0], step))

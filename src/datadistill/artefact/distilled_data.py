@@ -200,7 +200,8 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         trained = theta0
         for t, weights in enumerate(training(self.rule, engine, theta0, steps)):
             trained = weights
-            progress(Progress("training", t, total))
+            if t:  # θ₀ comes before the first update
+                progress(Progress("training", t, total))
         return trained
 
     def initial_weights(self, network: Network, generators: Sequence[torch.Generator]) -> Weights:

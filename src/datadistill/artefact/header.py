@@ -39,7 +39,7 @@ def _check(seam: type[Seam], record: Record) -> None:
         try:
             seam.from_record(record)
         except ConfigError as error:
-            raise ValueError(str(error)) from None
+            raise ValueError(error.what.rstrip(".")) from None
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             raise ValueError(f"its {seam.seam} {name} cannot be made: {error}") from None
 

@@ -29,7 +29,8 @@ def load(path: str | Path) -> DistilledData:
     except ValidationError as error:
         first = error.errors()[0]
         field_name = ".".join(map(str, first["loc"]))
-        raise _unsound(path, f"its header's {field_name}: {first['msg']}") from error
+        found = first["msg"].removeprefix("Value error, ")
+        raise _unsound(path, f"its header's {field_name}: {found}") from error
     except KeyError as error:
         raise _unsound(path, f"it has no tensor {error}") from error
     if trouble := _trouble(steps, header):

@@ -35,6 +35,10 @@ METAVARS = {
     "model_args": "[NAME=VALUE ...]",
     "trained": "[LAYER ...]",
     "objective": "NAME",
+    "initialization": "NAME",
+    "update_rule": "NAME",
+    "adjoint": "NAME",
+    "parametrisation": "NAME",
     "time_budget": "TIME",
 }
 """What help calls the value of a flag, where its type says little."""

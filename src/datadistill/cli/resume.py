@@ -7,6 +7,7 @@ from typing import Annotated
 
 import tyro
 
+from ..engine import EngineName
 from ..runs.experiment import CODE_SETTINGS
 from ..runs.follow import follow_torchrun, worker
 from ..runs.resuming import CHANGES, resume_run
@@ -42,6 +43,8 @@ class Resume(Common):
     """Number of processes. Another number may change the last bits of the result."""
     threads: int | None = None
     """CPU threads of each process. Another number may change the last bits of the result."""
+    engine: EngineName | None = None
+    """Engine: fast or plain. Another one may change the last bits of the result."""
     model: str | None = None
     """Your own network, if the run has one: code runs only if you name it yourself."""
     data: str | None = None

@@ -1,1 +1,1 @@
-"""The numerics: pure tensors; no files, no printing, no clock, no global random state."""
+"""The paper in code: tensors only; no files, no printing, no clock, no global random state."""

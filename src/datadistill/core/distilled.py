@@ -18,6 +18,11 @@ class Step(NamedTuple):
     labels: Tensor
     learning_rate: Tensor
 
+    def rate_for(self, w: Tensor) -> Tensor:
+        """The learning rate, or one for each network, as a factor of a weight's gradient (J, …)."""
+        rate = self.learning_rate.to(w.dtype)
+        return rate.reshape(-1, *[1] * (w.ndim - 1)) if rate.ndim else rate
+
 
 class Position(NamedTuple):
     """Where an update stands in the schedule."""

@@ -141,7 +141,7 @@ class Distiller:
         return self.parametrisation.steps(state.kept)
 
     def step(self, state: DistillerState, batch: Batch) -> tuple[DistillerState, Metrics]:
-        """Lines 3 to 10: one outer step on a minibatch of real data.
+        """Lines 4 to 9: one outer step on a minibatch of real data, which line 3 has drawn.
 
         An outer step whose loss or gradient is not finite is rejected: the state moves on
         to the next outer step with its distilled data unchanged.
@@ -153,7 +153,7 @@ class Distiller:
         )
         loss, lr = losses.mean(), config.outer_lr_at(t)
         each = {RATES: lr * (config.rates_lr or config.outer_lr) / config.outer_lr}
-        # Line 10: x̃ ← x̃ − α ∇x̃ L, η̃ ← η̃ − α ∇η̃ L, by Adam.
+        # Line 9: x̃ ← x̃ − α ∇x̃ L, η̃ ← η̃ − α ∇η̃ L, by Adam.
         parameters, moments = adam(state.parameters, gradient, state.adam, lr, config.betas, each)
         # Finite gradients may still overflow in Adam's squares or with a huge learning rate.
         accepted = _finite(loss, norm, *parameters.values(), *moments.second.values())
@@ -195,7 +195,7 @@ class Distiller:
             )
             return losses, self._mean(gradient, parameters)
 
-        # Line 9: the mean over all J networks.
+        # Line 9: ∇ Σⱼ ℒ⁽ʲ⁾, here of the mean over all J networks.
         return self.engine.mean_over(
             range(t * self.networks, (t + 1) * self.networks), sample, learn
         )

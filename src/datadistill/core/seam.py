@@ -38,11 +38,13 @@ class Seam(ABC):
         name: What files and flags call the implementation.
         settings: The run's settings from which a built-in implementation takes its fields:
             field → setting.
+        wraps: Whether it is made around something else, and so cannot be named alone.
     """
 
     seam: ClassVar[str]
     name: ClassVar[str]
     settings: ClassVar[Mapping[str, str]] = {}
+    wraps: ClassVar[bool] = False
     _implementations: ClassVar[dict[str, type["Seam"]]]
 
     def __init_subclass__(
@@ -74,8 +76,8 @@ class Seam(ABC):
 
     @classmethod
     def names(cls) -> list[str]:
-        """The built-in implementations."""
-        return [name for name in cls._implementations if ":" not in name]
+        """The built-in implementations that a setting can name."""
+        return [n for n, kind in cls._implementations.items() if ":" not in n and not kind.wraps]
 
     @classmethod
     def implementation(cls, name: str) -> type[Self]:
@@ -94,7 +96,12 @@ class Seam(ABC):
                 f"The {cls.seam} {name} is not at hand: files never import code.",
                 f"Import it first, or name it with --{cls.seam.replace(' ', '-')} {name}.",
             )
-        raise ConfigError(
+        raise cls.unknown(name)
+
+    @classmethod
+    def unknown(cls, name: str) -> ConfigError:
+        """The error for a name that no implementation has."""
+        return ConfigError(
             f"There is no {cls.seam} {name!r}.{did_you_mean(name, cls.names())}",
             f"Choose one of: {', '.join(cls.names())}; or your own as package.module:Class or "
             "file.py:Class.",

@@ -1,16 +1,17 @@
-"""Networks: one file each, all made with (channels, size, classes)."""
+"""Networks by name, a user's own, and weights from files."""
 
-from .alexcifarnet import AlexCifarNet
-from .alexnet import AlexNet
 from .arguments import parse_arguments
-from .convnet3 import ConvNet3
-from .largenet import LargeNet
-from .lenet import LeNet
-from .linear import Linear
-from .mlp import MLP
-from .registry import MODELS, arguments_for, build, built_in_name, find, find_for
-from .squeezenet import SqueezeNet
-from .vgg11 import VGG11
+from .names import MODELS, register
+from .networks.alexcifarnet import AlexCifarNet
+from .networks.alexnet import AlexNet
+from .networks.convnet3 import ConvNet3
+from .networks.largenet import LargeNet
+from .networks.lenet import LeNet
+from .networks.linear import Linear
+from .networks.mlp import MLP
+from .networks.squeezenet import SqueezeNet
+from .networks.vgg11 import VGG11
+from .registry import arguments_for, build, built_in_name, find, find_for
 from .weights import WeightsReport, load_weights
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "find_for",
     "load_weights",
     "parse_arguments",
+    "register",
 ]

@@ -5,29 +5,10 @@ from collections.abc import Mapping, Sequence
 from torch import nn
 
 from ..errors import ModelError, did_you_mean
-from .alexcifarnet import AlexCifarNet
-from .alexnet import AlexNet
+from . import networks as networks  # where the built-in ones register
 from .arguments import Value, check_arguments, parse_arguments
-from .convnet3 import ConvNet3
-from .largenet import LargeNet
-from .lenet import LeNet
-from .linear import Linear
-from .mlp import MLP
+from .names import MODELS
 from .own import locate
-from .squeezenet import SqueezeNet
-from .vgg11 import VGG11
-
-MODELS: dict[str, type[nn.Module]] = {
-    "lenet": LeNet,
-    "alexcifarnet": AlexCifarNet,
-    "alexnet": AlexNet,
-    "largenet": LargeNet,
-    "vgg11": VGG11,
-    "squeezenet": SqueezeNet,
-    "convnet3": ConvNet3,
-    "linear": Linear,
-    "mlp": MLP,
-}
 
 
 def build(name: str, arguments: Mapping[str, Value]) -> nn.Module:

@@ -1,4 +1,4 @@
-"""Figures."""
+"""Figures: pictures of distilled and of real images, and the curve of the linear bound."""
 
 from .picture import draw
 

@@ -26,8 +26,10 @@ from .settings import (
     UnrollSettings,
 )
 
+OUTER = tuple(f.name for f in fields(Outer) if f.name not in ("iterations", "seed"))
+"""The settings of the outer schedule."""
 PAPER: dict[str, Any] = {
-    **{f.name: f.default for f in fields(Outer) if f.name not in ("iterations", "seed")},
+    **{f.name: f.default for f in fields(Outer) if f.name in OUTER},
     "start": "noise",
 }
 """The paper's outer schedule."""

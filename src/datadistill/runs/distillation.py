@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ..artefact import Claim, DistilledData
 from ..artefact.make import make as make_artefact
+from ..baselines.start import start_images
 from ..core.adjoint import Adjoint
 from ..core.device import resolve_device, resolve_dtype
 from ..core.distilled import Steps
@@ -31,7 +32,6 @@ from ..pools import at_most, check_enough
 from .config import MACHINE, RunConfig
 from .initialization import InitialWeights
 from .seams import Given, make, make_rule
-from .start import start_images
 from .state import Measured, RunState
 from .store.fingerprint import fingerprint, recognised
 from .store.metrics import HeldOutScore, LearningRates, MetricsRow
@@ -162,7 +162,7 @@ class Distillation:
 
     def start(self) -> RunState:
         """The state before the first outer step."""
-        inputs = start_images(self.config, self.data, self.distiller)
+        inputs = start_images(self.config.start, self.data, self.distiller)
         return RunState(self.distiller.init(self.data.input_shape, self.data.labels, inputs))
 
     def like(self) -> DistillerState:

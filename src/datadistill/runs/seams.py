@@ -63,7 +63,7 @@ def make(seam: type[S], settings: Any) -> S:
     if ":" in name:
         found = _own(seam, name)
         return found.from_values(values) if isinstance(found, type) else found
-    kind = seam.implementation(name)
+    kind = _built_in(seam, name)
     taken = {field: getattr(settings, setting) for field, setting in kind.settings.items()}
     check_meaning(seam, settings)
     try:
@@ -92,7 +92,7 @@ def check_names(settings: Any) -> None:
         text = getattr(settings, setting)
         if text is None or ":" in text:
             continue
-        seam.implementation(parse(text)[0])
+        _built_in(seam, parse(text)[0])
     if ":" not in settings.objective:
         make(Objective, settings)
 
@@ -112,6 +112,13 @@ def check_meaning(seam: type[Seam], settings: Any) -> None:
 def settings_of(*objects: Seam) -> dict[str, Any]:
     """The settings that name these objects."""
     return {name: value for one in objects for name, value in one.as_settings().items()}
+
+
+def _built_in(seam: type[S], name: str) -> type[S]:
+    """The built-in implementation that a setting names."""
+    if name not in seam.names():
+        raise seam.unknown(name)
+    return seam.implementation(name)
 
 
 def import_own(settings: Any) -> dict[str, Any]:
@@ -140,7 +147,7 @@ def _own(seam: type[Seam], reference: str) -> Any:
         return OwnObjective(function, reference)
     raise ConfigError(
         f"{reference} is not an implementation of {seam.__name__}.",
-        f"Derive a class from datadistill.{seam.__name__}: docs/extending.md shows how.",
+        f"Derive a class of dd.{seam.__name__}: docs/extending.md shows how.",
     )
 
 

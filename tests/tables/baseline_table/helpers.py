@@ -2,12 +2,13 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import datadistill as dd
 from datadistill.core.distilled import Steps
-from datadistill.evaluation import scoring as curve
+from datadistill.evaluation import HeldOut, train_and_score
 from datadistill.tables import BaselineTable, Counts, TableSettings, baseline_table
 
 Digits = tuple[dd.LabelledData, dd.LabelledData]
@@ -47,12 +48,10 @@ def accuracies(
 ) -> tuple[float, ...]:
     """Held-out networks 0 to 2, trained on the steps and tested."""
     network = distilled.network()
-    (result,) = curve(
+    (result,) = train_and_score(
         steps,
-        network,
-        lambda generators: distilled.initial_weights(network, generators),
+        HeldOut(network, partial(distilled.initial_weights, network), NETWORKS),
         data,
         distilled.objective,
-        networks=NETWORKS,
     )
     return result.values

@@ -11,7 +11,7 @@ import torch
 
 import datadistill as dd
 from datadistill.errors import RunError
-from datadistill.evaluation import scoring as curve
+from datadistill.evaluation import train_and_score
 from datadistill.evaluation.rate_search import EPOCHS
 from datadistill.tables import BaselineTable
 
@@ -30,7 +30,7 @@ class _Counter:
     def __call__(self, *args: Any, **options: Any) -> Any:
         if self.done == self.stop_at:
             raise KeyboardInterrupt
-        result = curve(*args, **options)
+        result = train_and_score(*args, **options)
         self.done += 1
         return result
 
@@ -47,10 +47,10 @@ def test_a_table_that_was_interrupted_goes_on_where_it_was_and_ends_alike(
     path = tmp_path / "results.json"
     path.write_text('{"run": {"accuracy": 0.5}}')
     first, second = _Counter(stop_at), _Counter()
-    monkeypatch.setattr(context, "curve", first)
+    monkeypatch.setattr(context, "train_and_score", first)
     with pytest.raises(KeyboardInterrupt):
         table_of(distilled, small, path)
-    monkeypatch.setattr(context, "curve", second)
+    monkeypatch.setattr(context, "train_and_score", second)
     assert table_of(distilled, small, path) == whole[0]
     wanted = json.loads(whole[1].read_text())["baselines"]
     found = json.loads(path.read_text())
@@ -67,7 +67,7 @@ def test_a_finished_table_is_read_and_nothing_is_computed(
     whole: tuple[BaselineTable, Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(context, "curve", None)
+    monkeypatch.setattr(context, "train_and_score", None)
     for name in ("train_on_all", "neighbour_accuracy"):
         monkeypatch.setattr(references, name, None)
     assert table_of(distilled, small, whole[1]) == whole[0]
@@ -100,7 +100,7 @@ def test_figures_of_anything_else_are_not_taken_over(
     path = tmp_path / "results.json"
     path.write_bytes(whole[1].read_bytes())
     other, data, options = changed(distilled, small, what)
-    monkeypatch.setattr(context, "curve", _Counter(stop_at=3))
+    monkeypatch.setattr(context, "train_and_score", _Counter(stop_at=3))
     with pytest.raises(KeyboardInterrupt):
         table_of(other, data, path, **options)
     known = json.loads(whole[1].read_text())["baselines"]["parts"]
@@ -120,7 +120,7 @@ def test_of_other_distilled_data_only_what_depends_on_them_is_computed(
     path.write_bytes(whole[1].read_bytes())
     steps = dataclasses.replace(distilled.steps, **{part: getattr(distilled, part) * 2})
     other, counter = dataclasses.replace(distilled, steps=steps), _Counter()
-    monkeypatch.setattr(context, "curve", counter)
+    monkeypatch.setattr(context, "train_and_score", counter)
     table = table_of(other, small, path)
     assert table["distilled"].values == (accuracies(other, steps, small[1]),)
     if part == "inputs":
@@ -170,6 +170,6 @@ def test_a_damaged_file_is_an_error_before_anything_is_computed(
 ) -> None:
     path = tmp_path / "results.json"
     path.write_text('{"run": ')
-    monkeypatch.setattr(context, "curve", None)
+    monkeypatch.setattr(context, "train_and_score", None)
     with pytest.raises(RunError, match="it is not JSON"):
         table_of(distilled, small, path)

@@ -98,7 +98,7 @@ def test_its_figures_are_cached_until_its_images_change(
     table = table_of(distilled, small, path, baselines=[Noisy()])
     kept = path.read_bytes()
     with monkeypatch.context() as patched:
-        patched.setattr("datadistill.tables.context.curve", None)
+        patched.setattr("datadistill.tables.context.train_and_score", None)
         assert table_of(distilled, small, path, baselines=[Noisy()]) == table
     assert path.read_bytes() == kept
 
@@ -127,7 +127,7 @@ def test_the_best_sets_are_picked_among_its_own_candidates(
 def test_settings_that_cannot_be_recorded_are_refused_before_anything_is_computed(
     distilled: dd.DistilledData, small: Digits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("datadistill.tables.context.curve", None)
+    monkeypatch.setattr("datadistill.tables.context.train_and_score", None)
     baseline = Noisy(torch.ones(()))  # pyright: ignore[reportArgumentType]
     with pytest.raises(ConfigError, match="'noisy real' cannot be recorded"):
         table_of(distilled, small, baselines=[baseline])
@@ -137,7 +137,7 @@ def test_settings_that_cannot_be_recorded_are_refused_before_anything_is_compute
 def test_the_name_of_another_row_is_refused_before_anything_is_computed(
     distilled: dd.DistilledData, small: Digits, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr("datadistill.tables.context.curve", None)
+    monkeypatch.setattr("datadistill.tables.context.train_and_score", None)
     monkeypatch.setattr(Noisy, "name", name)
     with pytest.raises(ConfigError, match=f"another row called '{name}'"):
         table_of(distilled, small, baselines=[Noisy()])
@@ -146,7 +146,7 @@ def test_the_name_of_another_row_is_refused_before_anything_is_computed(
 def test_an_unknown_name_is_refused_before_anything_is_computed(
     distilled: dd.DistilledData, small: Digits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("datadistill.tables.context.curve", None)
+    monkeypatch.setattr("datadistill.tables.context.train_and_score", None)
     with pytest.raises(ConfigError, match=r"no baseline called 'kmeans'\. Did you mean 'k-means'"):
         table_of(distilled, small, baselines=["kmeans"])
 

@@ -36,6 +36,7 @@ class OwnObjective(Classification, name="own-loss"):
     reference: str
 
     is_mean = False
+    wraps = True
 
     @classmethod
     def of(cls, function: Callable[[Tensor, Tensor], Tensor]) -> "OwnObjective":

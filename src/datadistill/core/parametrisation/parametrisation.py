@@ -1,7 +1,7 @@
 """Parametrisations: how the numbers that are learned become distilled data."""
 
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -38,8 +38,13 @@ class Parametrisation(Seam, seam="parametrisation"):
     """Parameters → distilled data.
 
     An implementation writes :meth:`start` and :meth:`steps`, a differentiable function of tensors
-    that changes nothing.
+    that changes nothing. :meth:`pull_back` is derived, unless the same class writes it.
     """
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if "steps" in vars(cls) and "pull_back" not in vars(cls):
+            cls.pull_back = Parametrisation.pull_back  # never that of other steps
 
     @abstractmethod
     def start(self, steps: Steps, objective: Objective, outputs: torch.Size) -> Parameters:

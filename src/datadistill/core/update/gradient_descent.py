@@ -6,7 +6,7 @@ from ..distilled import Step
 from ..engine import Gradient
 from ..learner import Learner
 from ..network import Weights
-from .rule import UpdateRule, moved, rate_gradient, rate_of
+from .rule import UpdateRule, moved, rate_gradient
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class GradientDescent(UpdateRule, name="gradient-descent"):
         self, learner: Learner, g: Gradient, step: Step, v: Learner
     ) -> tuple[Learner, Step]:
         """V + ∂⟨u, g⟩/∂θ_t with u = −η̃_t v; the step gets ∂⟨u, g⟩/∂x̃_t, its rate −⟨v, g⟩."""
-        u = {name: -rate_of(step, one) * one for name, one in v.weights.items()}
+        u = {name: -step.rate_for(one) * one for name, one in v.weights.items()}
         found = g.products(u)
         weights = {name: one + found.weights[name] for name, one in v.weights.items()}
         rate = rate_gradient(v.weights, found.values, step)

@@ -10,7 +10,7 @@ from ..distilled import Step
 from ..engine import Gradient
 from ..learner import Learner
 from ..network import Weights
-from .rule import UpdateRule, moved, rate_gradient, rate_of
+from .rule import UpdateRule, moved, rate_gradient
 
 VELOCITY = "velocity"
 
@@ -46,7 +46,7 @@ class Momentum(UpdateRule, name="momentum"):
     ) -> tuple[Learner, Step]:
         """As for gradient descent, with u = −η̃_t ∂L/∂θ_{t+1} + ∂L/∂v_{t+1}."""
         of_velocity = v.memory[VELOCITY]
-        u = {n: -rate_of(step, one) * one + of_velocity[n] for n, one in v.weights.items()}
+        u = {n: -step.rate_for(one) * one + of_velocity[n] for n, one in v.weights.items()}
         found = g.products(u)
         weights = {name: one + found.weights[name] for name, one in v.weights.items()}
         rate = rate_gradient(v.weights, self._velocity(learner, found.values), step)

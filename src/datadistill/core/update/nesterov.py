@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 
 from ..distilled import Step
-from ..engine import Gradient
 from ..learner import Learner
 from ..network import Weights
 from .momentum import VELOCITY, Momentum
-from .rule import UpdateRule, moved
+from .rule import moved
 
 
 @dataclass(frozen=True)
@@ -18,9 +17,3 @@ class Nesterov(Momentum, name="nesterov"):
         velocity = self._velocity(learner, gradient)
         direction = {name: g + self.momentum * velocity[name] for name, g in gradient.items()}
         return Learner(moved(learner.weights, direction, step), {VELOCITY: velocity})
-
-    def pull_back(
-        self, learner: Learner, g: Gradient, step: Step, v: Learner
-    ) -> tuple[Learner, Step]:
-        """Derived from :meth:`update`."""
-        return UpdateRule.pull_back(self, learner, g, step, v)

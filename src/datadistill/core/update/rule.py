@@ -1,6 +1,7 @@
 """Update rules: how a learner changes its weights on one step of distilled data."""
 
 from abc import abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,8 +18,14 @@ class UpdateRule(Seam, seam="update rule"):
     """θ_t, ∇ℓ(x̃_t, θ_t), η̃_t → θ_{t+1}.
 
     An implementation writes :meth:`update`, a differentiable function of tensors that changes
-    nothing, and :meth:`start` if it carries something along.
+    nothing, and :meth:`start` if it carries something along. :meth:`pull_back` is derived, unless
+    the same class writes it.
     """
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if "update" in vars(cls) and "pull_back" not in vars(cls):
+            cls.pull_back = UpdateRule.pull_back  # never that of another update
 
     def start(self, weights: Weights) -> Learner:
         """A learner at its initial weights θ₀."""
@@ -31,7 +38,7 @@ class UpdateRule(Seam, seam="update rule"):
         Args:
             learner: θ_t, and what :meth:`start` or the last update put into its memory.
             gradient: ∇ℓ(x̃_t, θ_t), with an axis of networks in front as all tensors here.
-            step: x̃_t, its labels and its learning rate; see :func:`rate_of`.
+            step: x̃_t, its labels and its learning rate; see :meth:`Step.rate_for`.
         """
 
     def pull_back(
@@ -65,15 +72,9 @@ class UpdateRule(Seam, seam="update rule"):
         return Learner(weights, back.memory), Step(through.inputs, through.labels, rate)
 
 
-def rate_of(step: Step, w: Tensor) -> Tensor:
-    """The learning rate, or one for each network, as a factor of a weight's gradient (J, …)."""
-    rate = step.learning_rate.to(w.dtype)
-    return rate.reshape(-1, *[1] * (w.ndim - 1)) if rate.ndim else rate
-
-
 def moved(weights: Weights, direction: Weights, step: Step) -> Weights:
     """θ − η̃ · direction."""
-    return {name: w - rate_of(step, w) * direction[name] for name, w in weights.items()}
+    return {name: w - step.rate_for(w) * direction[name] for name, w in weights.items()}
 
 
 def rate_gradient(v: Weights, direction: Weights, step: Step) -> Tensor:

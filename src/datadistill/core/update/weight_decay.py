@@ -26,6 +26,8 @@ class WeightDecay(UpdateRule, name="weight-decay"):
     decay: float
     rule: UpdateRule = field(default_factory=GradientDescent)
 
+    wraps = True
+
     def __post_init__(self) -> None:
         if not self.decay >= 0:
             raise ConfigError(f"weight_decay is {self.decay}.", "Set it to at least 0.")

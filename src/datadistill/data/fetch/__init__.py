@@ -1,4 +1,4 @@
-"""Downloading data sets."""
+"""Downloads of data sets, checked and resumed."""
 
 from .fetching import Fetched, fetch
 

@@ -64,7 +64,8 @@ def divisions(distillation: Distillation) -> list[Division]:
     found = [Division(1, threads, _seconds(distillation, 1, threads))]
     if found[0].seconds < LONG_SECONDS:
         found.append(Division(1, 1, _seconds(distillation, 1, 1)))
-    if networks > 1 and found[0].seconds < LONG_SECONDS:
+    divisible = isinstance(distillation.distiller.engine, FastEngine) and networks > 1
+    if divisible and found[0].seconds < LONG_SECONDS:
         processes = min(threads, networks)
         found.append(Division(processes, 1, _seconds(distillation, processes, 1)))
     torch.set_num_threads(threads)

@@ -14,6 +14,9 @@ from .checkpoint import Checkpoint, check_like, newest, path_of
 from .fingerprint import check_fingerprint, rounding
 from .folder import RunFolder
 
+DEFAULTS = {"compiled": False, "engine": "fast"}
+"""What settings stood for before they were recorded."""
+
 
 @dataclass(frozen=True)
 class Saved(Checkpoint):
@@ -77,9 +80,10 @@ def check_same_run(
         )
     notes = check_fingerprint(saved.fingerprint, fingerprint)
     check_like(saved.state, like, distilled)
-    for name in ("threads", "processes", "compiled"):
+    for name in ("threads", "processes", "compiled", "engine"):
         before, now = getattr(saved.config, name), getattr(config, name)
-        if (before or 0) != (now or 0):  # no choice of compiled is that of not compiling
+        before = before or DEFAULTS.get(name)  # of runs that an earlier version began
+        if before != now:
             notes.append(rounding(name, now, before))
     return notes
 

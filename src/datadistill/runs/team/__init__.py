@@ -1,1 +1,1 @@
-"""Several processes that make one run."""
+"""Several processes that make one run, on one machine or many."""

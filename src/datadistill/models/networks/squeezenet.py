@@ -4,7 +4,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..names import register
 
+
+@register("squeezenet")
 class SqueezeNet(nn.Module):
     """One convolution, eight fire modules and a convolution with one map for each class.
 

@@ -2,7 +2,10 @@
 
 from torch import Tensor, nn
 
+from ..names import register
 
+
+@register("alexnet")
 class AlexNet(nn.Module):
     """Five convolutions with max-pooling, then three fully connected layers, ReLU between.
 

@@ -3,7 +3,10 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..names import register
 
+
+@register("largenet")
 class LargeNet(nn.Module):
     """Six convolutions, two of them in a residual block, then three fully connected layers.
 

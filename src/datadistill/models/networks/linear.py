@@ -2,7 +2,10 @@
 
 from torch import Tensor, nn
 
+from ..names import register
 
+
+@register("linear")
 class Linear(nn.Module):
     """One fully connected layer on the pixels.
 

@@ -3,7 +3,10 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..names import register
 
+
+@register("mlp")
 class MLP(nn.Module):
     """Two hidden layers with ReLU on the pixels.
 

@@ -2,10 +2,13 @@
 
 from torch import Tensor, nn
 
+from ..names import register
+
 BLOCKS = [[1], [2], [4, 4], [8, 8], [8, 8]]
 """Maps of the convolutions between two poolings, in widths."""
 
 
+@register("vgg11")
 class VGG11(nn.Module):
     """Eight convolutions of 3×3 in five blocks, then three fully connected layers.
 

@@ -2,7 +2,10 @@
 
 from torch import Tensor, nn
 
+from ..names import register
 
+
+@register("convnet3")
 class ConvNet3(nn.Module):
     """Three blocks of convolution, instance normalisation, ReLU and mean-pooling; one linear layer.
 

@@ -3,7 +3,10 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..names import register
 
+
+@register("lenet")
 class LeNet(nn.Module):
     """Two convolutions with max-pooling, then three fully connected layers, ReLU between.
 

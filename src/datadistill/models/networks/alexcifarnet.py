@@ -2,7 +2,10 @@
 
 from torch import Tensor, nn
 
+from ..names import register
 
+
+@register("alexcifarnet")
 class AlexCifarNet(nn.Module):
     """Two convolutions with local response normalisation, then three fully connected layers.
 
