@@ -1,7 +1,13 @@
 import pytest
 import torch
 
-from datadistill.core.objective import Classification, Objective, Regression
+from datadistill.core.objective import (
+    Classification,
+    Objective,
+    OwnObjective,
+    Poisoning,
+    Regression,
+)
 from datadistill.errors import DataError, ModelError
 
 TEN = torch.Size([10])
@@ -74,3 +80,45 @@ def test_regression_targets_start_with_the_spread_of_the_real_ones() -> None:
     assert start.shape == (50, 20, 2)
     assert float(start.mean()) == pytest.approx(5, abs=0.3)
     assert float(start.std()) == pytest.approx(3, rel=0.1)
+
+
+class RootMeanSquare(Regression):
+    """As a user would write it: nothing is said about parts of a minibatch."""
+
+    def outer_loss(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return super().outer_loss(outputs, labels).sqrt()
+
+
+class Smoothed(Classification):
+    def inner_loss(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return super().inner_loss(outputs, labels) ** 2
+
+
+class Halved(Regression):
+    """Says that it is a mean, which it is."""
+
+    is_mean = True
+
+    def outer_loss(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return super().outer_loss(outputs, labels) / 2
+
+
+class Renamed(Regression):
+    """Has the losses of the class above it."""
+
+    metric = "error"
+
+
+def test_a_loss_is_a_mean_over_examples_only_where_its_class_says_so() -> None:
+    assert [one.is_mean for one in (Classification, Regression, Poisoning)] == [True] * 3
+    assert not OwnObjective.is_mean
+    assert [one.is_mean for one in (RootMeanSquare, Smoothed)] == [False] * 2
+    assert [one.is_mean for one in (Halved, Renamed)] == [True] * 2
+    inner = [RootMeanSquare(), OwnObjective(None, "a:b"), Poisoning(), Halved(), Smoothed()]
+    assert [one.inner_is_mean for one in inner] == [True, True, True, True, False]
+
+
+def test_a_class_below_another_is_recorded_as_itself() -> None:
+    assert RootMeanSquare().record() == {"name": f"{__name__}:RootMeanSquare"}
+    again = Objective.from_record(RootMeanSquare().record())
+    assert type(again) is RootMeanSquare

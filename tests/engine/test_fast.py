@@ -1,6 +1,7 @@
 """However networks and examples are divided, the results are the same."""
 
 from collections.abc import Callable, Generator
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,12 +12,13 @@ from datadistill import models
 from datadistill.core.distiller import Distiller
 from datadistill.core.initialization import RandomInit, networks_for
 from datadistill.core.network import Network
-from datadistill.core.objective import Classification
+from datadistill.core.objective import Classification, Regression
 from datadistill.core.settings import DistillerConfig
 from datadistill.engine import FastEngine, vectorised
 from datadistill.engine.graph_budget import GRAPH_BYTES, WIDE_GRAPH_BYTES
 from datadistill.engine.groups import Groups
 from datadistill.engine.vectorised import Vectorised
+from tests.helpers import Branches, Convolutional, relative_error
 
 MODULES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "lenet": (models.LeNet, (1, 28, 28)),
@@ -110,3 +112,40 @@ def test_wide_networks_have_more_room_for_graphs_than_narrow_ones() -> None:
         return budget._all  # pyright: ignore[reportPrivateUsage]
 
     assert room(64) == WIDE_GRAPH_BYTES > room(2) == GRAPH_BYTES
+
+
+class RootMeanSquare(Regression):
+    """A user's own loss that is no mean over examples; its class does not say so."""
+
+    def outer_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        return super().outer_loss(outputs, labels).sqrt()
+
+
+@pytest.mark.parametrize(
+    ("make", "micro_batch"),
+    [(Convolutional, None), (Convolutional, 2), (Branches, 2)],
+    ids=["in parts of its own accord", "known layers in micro-batches", "in micro-batches"],
+)
+def test_a_users_own_loss_is_that_of_the_whole_minibatch(
+    make: Callable[[int], nn.Module], micro_batch: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectorised, "PART_BYTES", 1)
+    random = torch.Generator().manual_seed(0)
+    inputs = torch.randn(40, 1, 6, 6, generator=random, dtype=torch.float64)
+    targets = torch.randn(40, 2, generator=random, dtype=torch.float64)
+    network, objective = Network(make(2), inputs, dtype=torch.float64), RootMeanSquare()
+    config = DistillerConfig(steps=2, epochs=2, networks=2, images_per_class=3, learning_rate=0.1)
+    plain = Distiller(network, RandomInit(), objective, config)
+    engine = FastEngine(network, objective, micro_batch=micro_batch)
+    state = plain.init(inputs.shape[1:], targets)
+    losses, gradient = plain.gradient(state, (inputs, targets))
+    found = replace(plain, own_engine=engine).gradient(state, (inputs, targets))
+    # The defect: of parts, the mean of their roots is less than the root of their mean.
+    assert relative_error(found[0], losses) < 1e-12
+    for name, expected in gradient.items():
+        assert relative_error(found[1][name], expected) < 1e-10, name
+    weights = plain.initialization.sample(network, networks_for(0, "network", range(2)))
+    parts = engine.vectorised.mean_losses(weights, inputs, targets, objective.outer_loss)
+    if engine.vectorised.stacked:
+        whole = network.losses(weights, inputs, targets, objective.outer_loss)
+        assert relative_error(parts, whole) > 1e-4

@@ -1,13 +1,14 @@
 """Micro-batches: parts of a batch give the gradient of the whole."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
-from datadistill.core.adjoint import Adjoint, BackGradient, Truncated
+from datadistill.core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
 from datadistill.core.distilled import Steps
 from datadistill.core.distiller import Distiller
 from datadistill.core.initialization import FixedInit
@@ -20,7 +21,7 @@ from datadistill.engine.micro_batches import losses_in_parts
 from datadistill.errors import ConfigError, ModelError
 from datadistill.models import SqueezeNet
 from datadistill.runs import RunConfig
-from tests.helpers import Branches, problem
+from tests.helpers import Branches, Convolutional, problem
 
 CLOSE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-13}
 
@@ -104,6 +105,45 @@ def test_networks_that_mix_images_and_stored_graphs_are_refused() -> None:
         RunConfig(micro_batch=0)
     with pytest.raises(ConfigError, match="micro_batch cannot be combined with stored-graph"):
         RunConfig(micro_batch=2, adjoint="stored-graph")
+
+
+class Squared(Classification):
+    """A user's own inner loss that is no mean over images."""
+
+    def inner_loss(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return super().inner_loss(outputs, labels) ** 2
+
+
+def test_an_inner_loss_that_is_no_mean_is_refused() -> None:
+    network = Network(Branches(3), torch.randn(4, 1, 6, 6))
+    with pytest.raises(
+        ConfigError, match=r"test_micro_batches:Squared does not say .*\nWrite is_mean"
+    ):
+        FastEngine(network, Squared(), micro_batch=2)
+    FastEngine(network, Squared())
+
+
+@pytest.mark.parametrize("make", [Branches, Convolutional], ids=["unknown layers", "known layers"])
+def test_a_stored_graph_in_micro_batches_is_refused_and_not_cut_silently(
+    make: Callable[[int], nn.Module],
+) -> None:
+    inputs, labels = torch.randn(6, 1, 6, 6), torch.arange(6) % 3
+    network, objective = Network(make(3), inputs), Classification()
+    made = Distiller(
+        network,
+        FixedInit(),
+        objective,
+        DistillerConfig(steps=1, epochs=2),
+        StoredGraph(),
+        own_engine=FastEngine(network, objective, micro_batch=2),
+    )
+    state = made.init(inputs.shape[1:], labels)
+    with pytest.raises(
+        ConfigError, match=r"micro_batch cannot .*\nChoose the back-gradient"
+    ) as caught:
+        made.step(state, (inputs, labels))
+    assert str(caught.value).count("\n") == 1
+    dataclasses.replace(made, adjoint=BackGradient()).step(state, (inputs, labels))
 
 
 def _leaves(steps: Steps) -> tuple[torch.Tensor, ...]:

@@ -15,7 +15,7 @@ from ..core.network import Network, Weights
 from ..core.objective import Objective
 from .compiled import CompiledGradient, Functions
 from .graph_budget import GRAPH_BYTES, WIDE_GRAPH_BYTES, GraphBudget
-from .micro_batches import InParts, check_no_mixing, losses_in_parts
+from .micro_batches import InParts, check_inner_mean, check_no_mixing, losses_in_parts
 from .tape import SegmentedTape
 from .team import ALONE, Team
 from .vectorised import Vectorised
@@ -49,6 +49,7 @@ class FastEngine:
         self.vectorised = Vectorised(network)
         if micro_batch:
             check_no_mixing(network)
+            check_inner_mean(objective)
         # Made here: the copies of an engine share them, and what could not be compiled.
         wanted = compiled and self.compilable
         self.functions = Functions(network, objective.inner_loss) if wanted else None

@@ -14,6 +14,7 @@ from ..core.distilled import Step
 from ..core.engine import Products, Recorded
 from ..core.gradients import gradient
 from ..core.network import Network, Weights
+from ..core.objective import Objective
 from ..errors import ConfigError, ModelError
 from .precomputed import PrecomputedGradient
 
@@ -121,6 +122,16 @@ def check_no_mixing(network: Network) -> None:
         raise ModelError(
             f"{network.name} mixes the images of a batch, as batch normalisation does.",
             "Leave micro_batch out.",
+        )
+
+
+def check_inner_mean(objective: Objective) -> None:
+    """Refuses an inner loss of which parts of a step do not add up to the whole."""
+    if not objective.inner_is_mean:
+        raise ConfigError(
+            f"micro_batch needs an inner loss that is a mean over images; {objective.text} does "
+            "not say that it is.",
+            "Write is_mean = True in its class if it is, or leave micro_batch out.",
         )
 
 

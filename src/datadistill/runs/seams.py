@@ -61,8 +61,8 @@ def make(seam: type[S], settings: Any) -> S:
     """
     name, values = parse(getattr(settings, seam.setting()))
     if ":" in name:
-        found = _own(seam, name)
-        return found.from_values(values) if isinstance(found, type) else found
+        own = _own(seam, name)
+        return own.from_values(_changed(own, settings) | values) if isinstance(own, type) else own
     check_meaning(seam, settings)
     return _from_settings(_built_in(seam, name), settings, values)
 
@@ -162,6 +162,13 @@ def _members(place: object) -> list[str]:
     own = getattr(place, "__name__", None)
     members = getattr(place, "__dict__", {}).items()
     return [name for name, value in members if getattr(value, "__module__", None) == own]
+
+
+def _changed(kind: type[Seam], settings: Any) -> dict[str, Any]:
+    """The fields that a user's own class inherits, where their settings are not the defaults."""
+    defaults = {f.name: f.default for f in dataclasses.fields(settings)}
+    values = {field: (getattr(settings, s), defaults[s]) for field, s in kind.settings.items()}
+    return {field: value for field, (value, default) in values.items() if value != default}
 
 
 def _optional(settings: Any, setting: str) -> bool:

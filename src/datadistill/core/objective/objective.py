@@ -32,6 +32,12 @@ class Objective(Seam, seam="objective"):
         if {"inner_loss", "outer_loss"} & vars(cls).keys() and "is_mean" not in vars(cls):
             cls.is_mean = False
 
+    @property
+    def inner_is_mean(self) -> bool:
+        """The same of the inner loss: what the class says that writes it."""
+        writer = next(kind for kind in type(self).__mro__ if "inner_loss" in vars(kind))
+        return bool(getattr(writer, "is_mean", False))
+
     @abstractmethod
     def inner_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """ℓ(x̃, θ): mean loss of one network on one step of distilled data."""
