@@ -358,3 +358,23 @@ def test_own_classes_take_the_settings_of_the_class_they_derive_from(
     assert made.learn_labels is True
     config = RunConfig(parametrisation="own_plain.py:Mine(learn_rates=False)")
     assert make(Parametrisation, config).record()["learn_rates"] is False
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"update_rule": "adam", "momentum": 0.5}, "momentum has no meaning"),
+        ({"update_rule": "nesterov"}, "momentum is 0.0"),
+        ({"update_rule": "adma"}, "Did you mean 'adam'"),
+        ({"update_rule": "weight-decay"}, "There is no update rule"),
+        ({"weight_decay": -1.0}, "weight_decay is -1.0"),
+        ({"parametrisation": "plane"}, "Did you mean 'plain'"),
+        ({"adjoint": "stored"}, "There is no adjoint"),
+        ({"initialization": "fixd"}, "Did you mean 'fixed'"),
+    ],
+)
+def test_a_setting_that_names_no_implementation_is_refused_at_once(
+    settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        config_from(settings)

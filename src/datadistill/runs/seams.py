@@ -83,6 +83,11 @@ def make_rule(settings: Any) -> UpdateRule:
         rule = Momentum(settings.momentum) if settings.momentum else GradientDescent()
     else:
         rule = make(UpdateRule, settings)
+        if settings.momentum and "momentum" not in rule.settings.values():
+            raise ConfigError(
+                f"momentum has no meaning for the update rule {rule.name}.",
+                "Set update_rule to momentum or nesterov, or leave momentum out.",
+            )
     return WeightDecay(settings.weight_decay, rule) if settings.weight_decay else rule
 
 
@@ -95,6 +100,8 @@ def check_names(settings: Any) -> None:
         _built_in(seam, parse(text)[0])
     if ":" not in settings.objective:
         make(Objective, settings)
+    if ":" not in (settings.update_rule or ""):
+        make_rule(settings)
 
 
 def check_meaning(seam: type[Seam], settings: Any) -> None:
