@@ -79,18 +79,18 @@ def test_random_initializations_report_a_deviation(
 
 
 def test_an_own_network_from_a_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (here / "mine.py").write_text(
+    (here / "my_net.py").write_text(
         "import torch.nn as nn\n\n\n"
         "class Mine(nn.Sequential):\n"
         "    def __init__(self):\n"
         "        super().__init__(nn.Flatten(), nn.Linear(784, 10))\n"
     )
     fixed = ["--initialization", "fixed", "--iterations", "1", "--run", "a"]
-    assert run("distill", "--model", "mine.py:Mine", *fixed) == 0
+    assert run("distill", "--model", "my_net.py:Mine", *fixed) == 0
     assert run("evaluate", "a/distilled.safetensors") == 2
-    assert "mine:Mine, which is not built in" in capsys.readouterr().err
-    assert run("evaluate", "a/distilled.safetensors", "--model", "mine.py:Mine") == 0
-    assert run("train", "a/distilled.safetensors", "--model", "mine.py:Mine") == 0
+    assert "my_net:Mine, which is not built in" in capsys.readouterr().err
+    assert run("evaluate", "a/distilled.safetensors", "--model", "my_net.py:Mine") == 0
+    assert run("train", "a/distilled.safetensors", "--model", "my_net.py:Mine") == 0
 
 
 def test_the_real_mnist(
@@ -114,7 +114,7 @@ def test_the_real_mnist(
         (["--iterations", "0"], "iterations is 0"),
         (["--learning-rate", "-1"], "learning_rate is -1"),
         (["--window", "3"], "window has no meaning"),
-        (["--adjoint", "truncated"], "needs a window"),
+        (["--adjoint", "truncated"], "needs window"),
         (["--networks", "3", "--initialization", "fixed"], "one network"),
         (["--validation", "2"], "validation is 2"),
         (["--data", "mnist", "--data-dir", "nowhere"], "nowhere/mnist"),

@@ -68,7 +68,11 @@ OTHER: dict[str, Any] = {
     "learning_rate": 1e-3,
     "learn_rates": False,
     "learn_labels": True,
+    "update_rule": "nesterov",
     "momentum": 0.5,
+    "weight_decay": 0.01,
+    "parametrisation": "soft-labels",
+    "engine": "plain",
     "outer_lr": 1e20,
     "betas": (0.25, 0.75),
     "rates_lr": 0.3,
@@ -262,6 +266,12 @@ def test_flags_override_a_recipe_wherever_it_stands() -> None:
         assert command.config == dataclasses.replace(read_recipe("mnist-fixed-100").config, steps=3)
 
 
+def test_a_flag_that_only_the_recipes_objective_has_is_read() -> None:
+    command = parse(["distill", "mnist-poisoning", "--attacked", "3"])
+    assert isinstance(command, Distill)
+    assert make(Objective, command.config) == dd.Poisoning(3, 1)
+
+
 def test_the_preset_is_read_below_the_flags() -> None:
     words = ["distill", "mnist-random-100", "--preset", "paper", "--outer-lr", "0.3"]
     command = parse(words)
@@ -297,6 +307,7 @@ def test_config_yaml_does_the_same_run_again(tmp_path: Path) -> None:
         "window",
         "attacked",
         "target",
+        "update_rule",
         "learn_labels",
         "rates_lr",
         "checkpoint_every",

@@ -90,7 +90,10 @@ def test_a_changed_config_yaml(stopped: Path, tmp_path: Path, data: st.DataObjec
     # What resume does with it: a difference that matters is refused, and shown.
     if not differences(kept, config):
         free = {n: getattr(config, n) for n in ("data_dir", "pool", "weights")}
-        free |= {n: getattr(config, n) for n in ("threads", "tensorboard")}
+        free |= {
+            n: getattr(config, n)
+            for n in ("threads", "tensorboard", "processes", "compiled", "engine")
+        }
         free |= {n: getattr(config, n) for n in ("checkpoint_every", "checkpoint_minutes")}
         assert replace(kept, iterations=config.iterations, **free) == config
 

@@ -42,7 +42,8 @@ def test_any_function_is_an_objective_and_is_recorded_by_name(tmp_path: Path) ->
     assert result.losses != usual.losses
     made.save(tmp_path / "own.safetensors")
     again = dd.load(tmp_path / "own.safetensors")
-    assert again.objective.record == f"{__name__}:squared"
+    assert again.objective.text == f"{__name__}:squared"
+    assert again.objective.record()["name"] == "own-loss"
     assert dd.evaluate(again, test, networks=2).values == result.values
     assert len(train) > len(test)
 
@@ -60,7 +61,7 @@ def test_a_poisoning_artefact_says_what_it_is(tmp_path: Path) -> None:
     [
         ({"objective": "poison"}, "no objective 'poison'. Did you mean 'poisoning'"),
         ({"objective": "poisoning", "attacked": 1}, "Both the attacked class and the target are 1"),
-        ({"attacked": 2}, "classification objective has no attacked class"),
+        ({"attacked": 2}, "attacked has no meaning for the classification objective"),
         ({"objective": "poisoning", "target": -1}, "target is -1"),
     ],
 )
@@ -79,17 +80,17 @@ def test_the_users_words_run_code_and_a_files_do_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("mine.py").write_text(OWN)
-    Path("recipe.yaml").write_text("objective: mine.py:halved\nmodel: linear\n")
+    Path("my_loss.py").write_text(OWN)
+    Path("recipe.yaml").write_text("objective: my_loss.py:halved\nmodel: linear\n")
     flags = ["--iterations", "1", "--test-networks", "1", "--quiet", "--run", "run"]
     assert main(["distill", "recipe.yaml", *flags]) == 2
-    assert "--objective mine.py:halved" in capsys.readouterr().err
+    assert "--objective my_loss.py:halved" in capsys.readouterr().err
     assert not Path("run").exists()
-    assert main(["distill", "recipe.yaml", *flags, "--objective", "mine.py:halved"]) == 0
-    assert dd.load("run/distilled.safetensors").objective.record == "mine.py:halved"
+    assert main(["distill", "recipe.yaml", *flags, "--objective", "my_loss.py:halved"]) == 0
+    assert dd.load("run/distilled.safetensors").objective.text == "my_loss.py:halved"
     assert main(["resume", "run", "--iterations", "2", "--quiet"]) == 2
     assert "name it yourself: --objective" in capsys.readouterr().err
-    resume = ["resume", "run", "--iterations", "2", "--quiet", "--objective", "mine.py:halved"]
+    resume = ["resume", "run", "--iterations", "2", "--quiet", "--objective", "my_loss.py:halved"]
     assert main(resume) == 0
-    assert main(["distill", "--objective", "mine.py:haved"]) == 2
+    assert main(["distill", "--objective", "my_loss.py:haved"]) == 2
     assert "Did you mean 'halved'?" in capsys.readouterr().err

@@ -56,7 +56,7 @@ def hashes(stacked: Weights) -> set[str]:
 def test_held_out_networks_of_the_pool_are_turned(
     distilled: dd.DistilledData, digits: tuple[LabelledData, LabelledData]
 ) -> None:
-    assert distilled.header.objective == "poisoning 3→8"
+    assert distilled.header.objective == {"name": "poisoning", "attacked": 3, "target": 8}
     assert distilled.header.initialization.kind == "random-pretrained"
     found = attack(distilled.steps, victims_of(distilled, digits[1]))
     assert len(found.after.success.values) == 4

@@ -185,7 +185,7 @@ def test_what_a_partial_load_leaves_out_is_told(tmp_path: Path) -> None:
         ({"initialization": "random-pretrained", "pool": "p", "partial": True}, "partial has no"),
         ({"initialization": "fixed-pretrained", "pool": "p", "pool_networks": 3}, "pool_networks"),
         ({"initialization": "fixed-pretrained", "pool": "p", "weights": "w.pth"}, "Both pool and"),
-        ({"initialization": "pretrained"}, "initialization is 'pretrained'"),
+        ({"initialization": "pretrained"}, "no initialization 'pretrained'. Did you mean"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(

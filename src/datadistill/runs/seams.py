@@ -13,7 +13,7 @@ from ..core.adjoint import Adjoint
 from ..core.initialization import Initialization
 from ..core.objective import Objective, OwnObjective
 from ..core.parametrisation import Parametrisation
-from ..core.seam import Seam, parse
+from ..core.seam import Record, Seam, parse
 from ..core.update import GradientDescent, Momentum, UpdateRule, WeightDecay
 from ..errors import ConfigError
 from ..importing import Wanted
@@ -63,18 +63,8 @@ def make(seam: type[S], settings: Any) -> S:
     if ":" in name:
         own = _own(seam, name)
         return own.from_values(_changed(own, settings) | values) if isinstance(own, type) else own
-    kind = _built_in(seam, name)
-    taken = {field: getattr(settings, setting) for field, setting in kind.settings.items()}
     check_meaning(seam, settings)
-    try:
-        return kind.from_values({n: v for n, v in taken.items() if v is not None} | values)
-    except ConfigError:
-        missing = [s for f, s in kind.settings.items() if taken[f] is None and _required(kind, f)]
-        if missing:
-            raise ConfigError(
-                f"The {name} {seam.seam} needs {missing[0]}.", f"Set {missing[0]}."
-            ) from None
-        raise
+    return _from_settings(_built_in(seam, name), settings, values)
 
 
 def make_rule(settings: Any) -> UpdateRule:
@@ -98,15 +88,15 @@ def check_names(settings: Any) -> None:
         if text is None or ":" in text:
             continue
         _built_in(seam, parse(text)[0])
-    if ":" not in settings.objective:
-        make(Objective, settings)
-    if ":" not in (settings.update_rule or ""):
-        make_rule(settings)
+    # Settings without a meaning are refused later: a recipe may still change the objective.
+    name, values = parse(settings.objective)
+    if ":" not in name:
+        _from_settings(_built_in(Objective, name), settings, values)
 
 
 def check_meaning(seam: type[Seam], settings: Any) -> None:
     """Refuses a setting that belongs to another implementation than the one that is named."""
-    kind = seam.implementation(getattr(settings, seam.setting()))
+    kind = _built_in(seam, parse(getattr(settings, seam.setting()))[0])
     for name in seam.names():
         for setting in seam.implementation(name).settings.values():
             if setting not in kind.settings.values() and _optional(settings, setting):
@@ -126,6 +116,20 @@ def _built_in(seam: type[S], name: str) -> type[S]:
     if name not in seam.names():
         raise seam.unknown(name)
     return seam.implementation(name)
+
+
+def _from_settings(kind: type[S], settings: Any, values: Record) -> S:
+    """An object of a built-in class, with the fields that other settings hold."""
+    taken = {field: getattr(settings, setting) for field, setting in kind.settings.items()}
+    try:
+        return kind.from_values({n: v for n, v in taken.items() if v is not None} | values)
+    except ConfigError:
+        missing = [s for f, s in kind.settings.items() if taken[f] is None and _required(kind, f)]
+        if missing:
+            raise ConfigError(
+                f"The {kind.name} {kind.seam} needs {missing[0]}.", f"Set {missing[0]}."
+            ) from None
+        raise
 
 
 def import_own(settings: Any) -> dict[str, Any]:
