@@ -13,6 +13,7 @@ from datadistill.cli.distill import Distill
 from datadistill.cli.parsing import parse
 from datadistill.core.adjoint import Adjoint
 from datadistill.core.objective import Objective
+from datadistill.core.parametrisation import Parametrisation
 from datadistill.errors import ConfigError
 from datadistill.runs.config import NAMES, PAPER, RunConfig, config_from
 from datadistill.runs.recipes import Preset, read_recipe, recipe_names
@@ -343,3 +344,37 @@ def test_the_number_of_threads_is_set_and_recorded(tmp_path: Path) -> None:
         assert read_config(tmp_path / "config.yaml").threads == 2
     finally:
         torch.set_num_threads(before)
+
+
+def test_own_classes_take_the_settings_of_the_class_they_derive_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "import datadistill as dd\n\n\nclass Mine(dd.Plain):\n    pass\n"
+    (tmp_path / "own_plain.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    config = RunConfig(parametrisation="own_plain.py:Mine", learn_labels=True)
+    made = make(Parametrisation, config)
+    assert isinstance(made, dd.Plain)
+    assert made.learn_labels is True
+    config = RunConfig(parametrisation="own_plain.py:Mine(learn_rates=False)")
+    assert make(Parametrisation, config).record()["learn_rates"] is False
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"update_rule": "adam", "momentum": 0.5}, "momentum has no meaning"),
+        ({"update_rule": "nesterov"}, "momentum is 0.0"),
+        ({"update_rule": "adma"}, "Did you mean 'adam'"),
+        ({"update_rule": "weight-decay"}, "There is no update rule"),
+        ({"weight_decay": -1.0}, "weight_decay is -1.0"),
+        ({"parametrisation": "plane"}, "Did you mean 'plain'"),
+        ({"adjoint": "stored"}, "There is no adjoint"),
+        ({"initialization": "fixd"}, "Did you mean 'fixed'"),
+    ],
+)
+def test_a_setting_that_names_no_implementation_is_refused_at_once(
+    settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        config_from(settings)

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 
 import datadistill as dd
 from datadistill.artefact.container import read_container, write_container
+from datadistill.cli.main import main
 from datadistill.errors import ArtefactError, ConfigError, DataDistillError, RunError
 from datadistill.runs.config import differences
+from datadistill.runs.experiment import CODE_SETTINGS
 from datadistill.runs.resuming import config_of_run
 from datadistill.runs.store.checkpoint import read_checkpoint
 from datadistill.runs.store.folder import RunFolder
@@ -197,19 +200,33 @@ def test_a_yaml_file_can_neither_grow_nor_nest_without_bound(tmp_path: Path) -> 
             read_yaml(tmp_path / "bad.yaml")
 
 
+@pytest.mark.parametrize("setting", [*CODE_SETTINGS])
 def test_code_that_a_file_names_is_not_run(
-    stopped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stopped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "evil.py").write_text("import os\nos.mkdir('touched')\n")
     shutil.copytree(stopped, tmp_path / "run")
-    text = (tmp_path / "run" / "config.yaml").read_text()
-    (tmp_path / "run" / "config.yaml").write_text(
-        text.replace("model: linear", "model: evil.py:Net")
-    )
+    config = tmp_path / "run" / "config.yaml"
+    text, count = re.subn(rf"(?m)^{setting}: .*$", f"{setting}: evil.py:Evil", config.read_text())
+    assert count == 1
+    config.write_text(text)
     with pytest.raises(ConfigError, match="names Python code"):
         dd.resume(tmp_path / "run")
+    (tmp_path / "recipe.yaml").write_text(f"{setting}: evil.py:Evil\n")
+    flags = ["--iterations", "1", "--quiet", "--run", str(tmp_path / "new")]
+    assert main(["distill", str(tmp_path / "recipe.yaml"), *flags]) == 2
     assert not (tmp_path / "touched").exists()
+    # Named by the user it is imported, and has no Evil.
+    assert main(["distill", f"--{setting.replace('_', '-')}", "evil.py:Evil", *flags]) == 2
+    assert (tmp_path / "touched").exists()
+
+
+def test_all_settings_that_can_name_code_are_known() -> None:
+    assert {"data", "model", "objective", "update_rule", "adjoint", "initialization"} <= {
+        *CODE_SETTINGS
+    }
+    assert "parametrisation" in CODE_SETTINGS
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,8 @@ def test_a_value_with_a_colon_is_code_but_a_drive_letter_is_not(
 @pytest.mark.parametrize("setting", CODE_SETTINGS)
 def test_only_code_that_the_user_names_is_run(setting: str) -> None:
     config = RunConfig(**{setting: "mine.py:Mine"})  # pyright: ignore[reportArgumentType]
+    flag = setting.replace("_", "-")
     for said in ({}, {setting: None}, {setting: "other.py:Mine"}):
-        with pytest.raises(ConfigError, match=f"yourself: --{setting} mine.py:Mine"):
+        with pytest.raises(ConfigError, match=f"yourself: --{flag} mine.py:Mine"):
             check_no_code(config, "a file", said)
     check_no_code(config, "a file", {setting: "mine.py:Mine"})

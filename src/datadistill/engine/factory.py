@@ -3,11 +3,33 @@
 from ..core.engine import Engine, PlainEngine
 from ..core.network import Network
 from ..core.objective import Objective
+from ..errors import ConfigError
 from .choice import chosen
 from .fast import FastEngine
+from .team import ALONE, Team
 
 
-def engine_for(network: Network, objective: Objective) -> Engine:
-    """The engine in use, for a network and an objective."""
-    engine = PlainEngine if chosen() == "plain" else FastEngine
-    return engine(network, objective)
+def engine_for(
+    network: Network,
+    objective: Objective,
+    *,
+    micro_batch: int | None = None,
+    compiled: bool = False,
+    team: Team = ALONE,
+) -> Engine:
+    """The engine in use, for a network and an objective.
+
+    Args:
+        network: The architecture.
+        objective: What is descended and measured.
+        micro_batch: Images to compute at a time; the plain engine takes all.
+        compiled: Whether updates are compiled; by the fast engine alone.
+        team: The members among which networks are divided; the plain engine is one process.
+    """
+    if chosen() == "fast":
+        return FastEngine(network, objective, micro_batch=micro_batch, compiled=compiled, team=team)
+    if team.size > 1:
+        raise ConfigError(
+            "The plain engine is one process.", "Leave processes out, or use the fast engine."
+        )
+    return PlainEngine(network, objective)

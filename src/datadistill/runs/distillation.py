@@ -16,17 +16,18 @@ from ..core.adjoint import Adjoint
 from ..core.device import resolve_device, resolve_dtype
 from ..core.distilled import Steps
 from ..core.distiller import Distiller, DistillerState, Metrics
-from ..core.engine import Engine, PlainEngine
+from ..core.engine import Engine
+from ..core.initialization import Initialization
 from ..core.network import Network
 from ..core.objective import Objective
 from ..core.parametrisation import Parametrisation
 from ..core.random import minibatch, stream
 from ..data import LabelledData
 from ..data.features import Features
-from ..engine import FastEngine, Team, chosen, using
+from ..engine import Team, chosen, engine_for, using
 from ..engine.frozen_prefix import FrozenFeatures, Split, split_frozen, steps_through
 from ..engine.team import check_division
-from ..errors import ConfigError, NonFiniteError
+from ..errors import NonFiniteError
 from ..evaluation import Evaluation, HeldOut, evaluate, train_and_score
 from ..pools import at_most, check_enough
 from .config import MACHINE, RunConfig
@@ -102,34 +103,23 @@ class Distillation:
             data, held_out = data.hold_out(config.validation, config.seed)
         config = config.for_examples(len(data))
         with using(config.engine):
-            engine_name = chosen()
-            split = split_frozen(network) if engine_name == "fast" else None
-            parametrisation = given.parametrisation or make(Parametrisation, config)
-            if split:
-                parametrisation = FrozenFeatures(parametrisation, split.prefix)
-            distiller = Distiller(
-                split.head if split else network,
-                initialization,
-                objective,
-                config,
-                given.adjoint or make(Adjoint, config),
-                given.rule or make_rule(config),
-                parametrisation,
-            )
-            engine = make_engine(distiller, config, team)
+            engine = chosen()
+            split = split_frozen(network) if engine == "fast" else None
+            unrolled = split.head if split else network
+            distiller = _distiller(config, unrolled, initialization, objective, given, split)
+            distiller = replace(distiller, own_engine=_engine(distiller, config, team))
         check_division(distiller.networks, team.size, fixed=initialization.fixed)
         config = replace(
             config,
             networks=distiller.networks,
             device=device.type,
-            engine=engine_name,
+            engine=engine,
             processes=team.size,
             threads=torch.get_num_threads(),
-            compiled=isinstance(engine, FastEngine) and engine.compiled,
+            compiled=getattr(distiller.engine, "compiled", False),
             dtype=str(network.dtype).removeprefix("torch."),
             **initialization.resolved_settings(),
         )
-        distiller = replace(distiller, own_engine=engine)
         return cls(config, distiller, network, module, data, held_out, split, team, beginning.notes)
 
     def with_config(self, config: RunConfig) -> "Distillation":
@@ -142,7 +132,7 @@ class Distillation:
         if compiled is not None:
             config = replace(config, compiled=compiled)
         with using(config.engine):
-            return replace(self.distiller, own_engine=make_engine(self.distiller, config, team))
+            return replace(self.distiller, own_engine=_engine(self.distiller, config, team))
 
     def images(self, state: DistillerState) -> Steps:
         """The distilled data as they stand: images, also where features are unrolled."""
@@ -299,15 +289,30 @@ def _held_out(claim: Claim) -> HeldOutScore:
     )
 
 
-def make_engine(distiller: Distiller, config: RunConfig, team: Team) -> Engine:
+def _distiller(
+    config: RunConfig,
+    network: Network,
+    initialization: Initialization,
+    objective: Objective,
+    given: Given,
+    split: Split | None,
+) -> Distiller:
+    """Algorithm 1 for what is given, or else for what the configuration names."""
+    parametrisation = given.parametrisation or make(Parametrisation, config)
+    return Distiller(
+        network,
+        initialization,
+        objective,
+        config,
+        given.adjoint or make(Adjoint, config),
+        given.rule or make_rule(config),
+        FrozenFeatures(parametrisation, split.prefix) if split else parametrisation,
+    )
+
+
+def _engine(distiller: Distiller, config: RunConfig, team: Team) -> Engine:
     """The engine in use, as the settings of the machine have it."""
-    if chosen() == "plain":
-        if team.size > 1:
-            raise ConfigError(
-                "The plain engine is one process.", "Leave processes out, or use the fast engine."
-            )
-        return PlainEngine(distiller.network, distiller.objective)
-    return FastEngine(
+    return engine_for(
         distiller.network,
         distiller.objective,
         micro_batch=config.micro_batch,

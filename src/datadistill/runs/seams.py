@@ -61,8 +61,8 @@ def make(seam: type[S], settings: Any) -> S:
     """
     name, values = parse(getattr(settings, seam.setting()))
     if ":" in name:
-        found = _own(seam, name)
-        return found.from_values(values) if isinstance(found, type) else found
+        own = _own(seam, name)
+        return own.from_values(_changed(own, settings) | values) if isinstance(own, type) else own
     kind = _built_in(seam, name)
     taken = {field: getattr(settings, setting) for field, setting in kind.settings.items()}
     check_meaning(seam, settings)
@@ -83,6 +83,11 @@ def make_rule(settings: Any) -> UpdateRule:
         rule = Momentum(settings.momentum) if settings.momentum else GradientDescent()
     else:
         rule = make(UpdateRule, settings)
+        if settings.momentum and "momentum" not in rule.settings.values():
+            raise ConfigError(
+                f"momentum has no meaning for the update rule {rule.name}.",
+                "Set update_rule to momentum or nesterov, or leave momentum out.",
+            )
     return WeightDecay(settings.weight_decay, rule) if settings.weight_decay else rule
 
 
@@ -95,6 +100,8 @@ def check_names(settings: Any) -> None:
         _built_in(seam, parse(text)[0])
     if ":" not in settings.objective:
         make(Objective, settings)
+    if ":" not in (settings.update_rule or ""):
+        make_rule(settings)
 
 
 def check_meaning(seam: type[Seam], settings: Any) -> None:
@@ -156,6 +163,13 @@ def _members(place: object) -> list[str]:
     own = getattr(place, "__name__", None)
     members = getattr(place, "__dict__", {}).items()
     return [name for name, value in members if getattr(value, "__module__", None) == own]
+
+
+def _changed(kind: type[Seam], settings: Any) -> dict[str, Any]:
+    """The fields that a user's own class inherits, where their settings are not the defaults."""
+    defaults = {f.name: f.default for f in dataclasses.fields(settings)}
+    values = {field: (getattr(settings, s), defaults[s]) for field, s in kind.settings.items()}
+    return {field: value for field, (value, default) in values.items() if value != default}
 
 
 def _optional(settings: Any, setting: str) -> bool:
