@@ -267,8 +267,11 @@ def test_frozen_layers_that_are_not_unrolled_have_the_gradient_of_the_whole_netw
     """By the plain engine of the whole, by the fast one of the head, and by finite differences."""
     case = ("branches", "classification", rule, parametrisation, "back-gradient")
     made, state, batch = prepare((*case, "2 steps, 3 epochs", "J=3"))
-    frozen = nn.Sequential(Branches(6).requires_grad_(False), nn.Tanh(), nn.Linear(6, 3))
-    network = Network(frozen, batch[0], dtype=torch.float64)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        frozen = Branches(6).requires_grad_(False)
+    module = nn.Sequential(frozen, nn.Tanh(), nn.Linear(6, 3))
+    network = Network(module, batch[0], dtype=torch.float64)
     split = split_frozen(network)
     assert split
     whole = replace(made, network=network)

@@ -17,7 +17,7 @@ from datadistill.core.parametrisation import Parametrisation
 from datadistill.errors import ConfigError
 from datadistill.runs.config import NAMES, PAPER, RunConfig, config_from
 from datadistill.runs.recipes import Preset, read_recipe, recipe_names
-from datadistill.runs.seams import make
+from datadistill.runs.seams import make, make_rule
 from datadistill.runs.settings import GROUPS
 from datadistill.runs.store.yaml_files import parse_yaml, read_config, write_yaml
 from tests.runs.helpers import DATA, contents, finish, start
@@ -369,3 +369,35 @@ def test_own_classes_take_the_settings_of_the_class_they_derive_from(
     assert made.learn_labels is True
     config = RunConfig(parametrisation="own_plain.py:Mine(learn_rates=False)")
     assert make(Parametrisation, config).record()["learn_rates"] is False
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"update_rule": "adma"}, "Did you mean 'adam'"),
+        ({"update_rule": "weight-decay"}, "There is no update rule"),
+        ({"weight_decay": -1.0}, "weight_decay is -1.0"),
+        ({"parametrisation": "plane"}, "Did you mean 'plain'"),
+        ({"adjoint": "stored"}, "There is no adjoint"),
+        ({"initialization": "fixd"}, "Did you mean 'fixed'"),
+    ],
+)
+def test_a_setting_that_names_no_implementation_is_refused_at_once(
+    settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        config_from(settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"update_rule": "adam", "momentum": 0.5}, "momentum has no meaning"),
+        ({"update_rule": "nesterov"}, "momentum is 0.0"),
+    ],
+)
+def test_a_rule_and_momentum_that_do_not_fit_are_refused(
+    settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make_rule(config_from(settings))

@@ -208,11 +208,8 @@ class Distiller:
             parameters: What is learned.
         """
         networks = gradient.learning_rates.shape[2]
-        each = [
-            self.parametrisation.pull_back(parameters, gradient.of_network(j))
-            for j in range(networks)
-        ]
-        found = {n: networks * torch.stack([g[n] for g in each]) for n in parameters.learned}
+        each = self.parametrisation.pull_back_each(parameters, gradient)
+        found = {name: networks * g for name, g in each.items()}
         if self.config.clip_norm is not None:
             shares = self.config.clip_norm / _lengths(found.values()).clamp(self.config.clip_norm)
             found = {n: torch.einsum("j...,j->j...", g, shares.to(g)) for n, g in found.items()}

@@ -106,11 +106,16 @@ class FrozenFeatures(Parametrisation):
 
     def pull_back(self, parameters: Parameters, gradient: Steps) -> dict[str, Tensor]:
         """Back through the frozen layers, then to what is learned of the images."""
+        found = self.pull_back_each(parameters, gradient.for_each(1))
+        return {name: g[0] for name, g in found.items()}
+
+    def pull_back_each(self, parameters: Parameters, gradient: Steps) -> dict[str, Tensor]:
+        """The same for J networks, by one forward pass through the frozen layers."""
         images = self.images.steps(parameters).inputs
-        v = gradient.inputs.flatten(0, 1)
-        pulled = self.prefix.pull_back(images.flatten(0, 1), v[None])[0]
-        pulled = pulled.unflatten(0, images.shape[:2])
-        return self.images.pull_back(parameters, replace(gradient, inputs=pulled))
+        v = gradient.inputs.transpose(0, 1).flatten(1, 2)  # (J, steps × images, …)
+        pulled = self.prefix.pull_back(images.flatten(0, 1), v)
+        pulled = pulled.unflatten(1, images.shape[:2]).transpose(0, 1)
+        return self.images.pull_back_each(parameters, replace(gradient, inputs=pulled))
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,11 @@ def make_rule(settings: Any) -> UpdateRule:
         rule = Momentum(settings.momentum) if settings.momentum else GradientDescent()
     else:
         rule = make(UpdateRule, settings)
+        if settings.momentum and "momentum" not in rule.settings.values():
+            raise ConfigError(
+                f"momentum has no meaning for the update rule {rule.name}.",
+                "Set update_rule to momentum or nesterov, or leave momentum out.",
+            )
     return WeightDecay(settings.weight_decay, rule) if settings.weight_decay else rule
 
 

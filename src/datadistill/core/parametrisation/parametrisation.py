@@ -70,3 +70,9 @@ class Parametrisation(Seam, seam="parametrisation"):
         v = [gradient.inputs, gradient.labels, gradient.learning_rates]
         found = products(outputs, [*learned.values()], v)
         return dict(zip(learned, found, strict=True))
+
+    def pull_back_each(self, parameters: Parameters, gradient: Steps) -> Tree:
+        """The gradients (J, …) of J networks, from those of the steps of each."""
+        networks = gradient.learning_rates.shape[2]
+        each = [self.pull_back(parameters, gradient.of_network(j)) for j in range(networks)]
+        return {name: torch.stack([g[name] for g in each]) for name in parameters.learned}
