@@ -97,7 +97,7 @@ def sampled(distillation: Distillation, outer_step: int) -> Iterable[Weights]:
     distiller, count = distillation.distiller, distillation.distiller.networks
     numbers = range(outer_step * count, (outer_step + 1) * count)
     generators = networks_for(distillation.config.seed, "network", numbers)
-    stacked = distiller.initialization.sample(distiller.network, generators)
+    stacked = distiller.initialization.sample(distillation.network, generators)
     return ({name: w[j] for name, w in stacked.items()} for j in range(count))
 
 

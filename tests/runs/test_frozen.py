@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
 
 import datadistill as dd
 from datadistill.baselines import Layout, RandomReal
+from datadistill.core.initialization import networks_for
+from datadistill.core.update import train
 from datadistill.errors import ArtefactError, ConfigError, ModelError
 from datadistill.evaluation import HeldOut, train_and_score
 from datadistill.evaluation.rate_search import Choice, scheduled
@@ -191,3 +194,32 @@ def test_weights_are_found_in_the_data_folder(file: Path) -> None:
     assert weights_file(config) == file
     missing = RunConfig(weights=Path("other.pth"), data_dir=file.parent)
     assert weights_file(missing) == Path("other.pth")
+
+
+class LastFirst(nn.Module):
+    """Layers in another order than they are used in; the first to be used is frozen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = nn.Linear(5, 4)
+        self.frozen = nn.Linear(64, 7).requires_grad_(False)
+        self.middle = nn.Linear(7, 5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        features = self.frozen(images.flatten(1)).tanh()
+        return self.last(self.middle(features).tanh())
+
+
+@pytest.mark.parametrize("scheme", ["xavier-normal", "module"])
+def test_the_weights_that_are_distilled_for_are_those_of_the_artefact(scheme: str) -> None:
+    config = config_from({"initialization": "fixed", "scheme": scheme, **QUICK})
+    made = Distillation.prepare(config, DATA, LastFirst())
+    assert made.split is not None
+    state, batch = made.start().distiller, made.batch(0)
+    artefact = made.distilled(made.images(state), 0)
+    theta0 = artefact.initial_weights(made.network, networks_for(0, "network", range(1)))
+    steps = made.distiller.distilled(state)
+    engine = made.distiller.engine
+    trained = train(made.distiller.rule, engine, theta0, steps)
+    expected = engine.outer_losses(trained, *batch)
+    torch.testing.assert_close(made.distiller.gradient(state, batch)[0], expected)

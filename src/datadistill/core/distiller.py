@@ -84,6 +84,7 @@ class Distiller:
         rule: How learners change their weights.
         parametrisation: How what is learned becomes distilled data.
         own_engine: What computes; by default the plain engine.
+        whole: The network that initial weights are drawn for, where ``network`` is a part of it.
     """
 
     network: Network
@@ -94,6 +95,7 @@ class Distiller:
     rule: UpdateRule = field(default_factory=GradientDescent)
     parametrisation: Parametrisation = field(default_factory=Plain)
     own_engine: Engine | None = None
+    whole: Network | None = None
 
     def __post_init__(self) -> None:
         if self.initialization.fixed and (self.config.networks or 1) > 1:
@@ -182,7 +184,7 @@ class Distiller:
 
         def sample(numbers: Sequence[int]) -> Weights:  # line 4: θ₀ ~ p(θ₀)
             generators = networks_for(config.seed, "network", numbers)
-            return self.initialization.sample(self.network, generators)
+            return self.initialization.sample(self.whole or self.network, generators)
 
         def learn(engine: Engine, theta0: Weights) -> Found:  # lines 5 to 8, for some networks
             losses, gradient = self.adjoint(

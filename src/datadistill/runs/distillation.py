@@ -107,7 +107,8 @@ class Distillation:
             split = split_frozen(network) if engine == "fast" else None
             unrolled = split.head if split else network
             distiller = _distiller(config, unrolled, initialization, objective, given, split)
-            distiller = replace(distiller, own_engine=_engine(distiller, config, team))
+            engine_of_run = _engine(distiller, config, team)
+            distiller = replace(distiller, own_engine=engine_of_run, whole=network)
         check_division(distiller.networks, team.size, fixed=initialization.fixed)
         config = replace(
             config,
