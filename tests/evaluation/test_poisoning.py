@@ -217,4 +217,4 @@ def test_there_is_no_defence_against_honest_data(
     train, _ = dd.data.load("digits")
     dd.distill(train, dd.models.Linear(), iterations=1).save(tmp_path / "a.safetensors")
     assert main(["evaluate", str(tmp_path / "a.safetensors"), "--defence"]) == 2
-    assert "these data are for classification" in capsys.readouterr().err
+    assert "these are for classification" in capsys.readouterr().err
