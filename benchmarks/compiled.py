@@ -145,7 +145,7 @@ class Compiled:
     """
 
     def __init__(self, distillation: Distillation, compiler: Any = torch.compile) -> None:
-        module = distillation.distiller.network.module()
+        module = distillation.network.module()
 
         def loss(theta: Weights, inputs: Tensor, labels: Tensor) -> Tensor:
             return F.cross_entropy(functional_call(module, theta, (inputs,)), labels)

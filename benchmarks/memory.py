@@ -130,7 +130,7 @@ def _growth(
 def _go(side: str, distillation: Distillation, batch: tuple[Tensor, Tensor]) -> None:
     state = distillation.start().distiller
     if side == "reference":
-        module = distillation.distiller.network.module()
+        module = distillation.network.module()
         gradient(module, sampled(distillation, 0), distillation.images(state), batch)
     else:
         _with_adjoint(distillation, side).distiller.step(state, batch)

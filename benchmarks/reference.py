@@ -122,7 +122,7 @@ class ReferenceRun:
     """
 
     def __init__(self, distillation: Distillation) -> None:
-        config, network = distillation.config, distillation.distiller.network
+        config, network = distillation.config, distillation.network
         self.outer_step = 0
         self._distillation = distillation
         self._module = network.module()

@@ -78,7 +78,7 @@ def compare(case: Case, peak: float, trials: int) -> dict[str, Any]:
     torch.set_num_threads(THREADS)
     distillation = load(case.settings).prepare()
     division = fastest(divisions(distillation), case.settings.iterations)
-    module = distillation.distiller.network.module()
+    module = distillation.network.module()
     steps, batch = distillation.images(distillation.start().distiller), distillation.batch(0)
 
     whole = ReferenceRun(distillation)

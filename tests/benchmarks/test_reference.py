@@ -33,7 +33,7 @@ def test_losses_and_gradients_are_those_of_the_distiller(
     module: nn.Module, shape: tuple[int, ...]
 ) -> None:
     distillation = small(module, shape)
-    state, network = distillation.start().distiller, distillation.distiller.network
+    state, network = distillation.start().distiller, distillation.network
     losses, expected = distillation.distiller.gradient(state, distillation.batch(0))
     # Not the batch above: where the first layers are frozen, that is of their features.
     images = minibatch(distillation.config.seed, 0, 12, len(distillation.data))
