@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+from torch.optim.adam import adam
 
 from ..core.distilled import Step
 from ..core.engine import Engine
@@ -26,28 +27,29 @@ class InPlaceAdam:
 
     def start(self, weights: Weights) -> Learner:
         """A learner at a copy of its initial weights."""
-        return InPlaceLearner({name: w.clone() for name, w in weights.items()}, self.betas)
+        first, second = ({n: torch.zeros_like(w) for n, w in weights.items()} for _ in range(2))
+        count = {name: torch.zeros(()) for name in weights}
+        memory = {"first": first, "second": second, "count": count}
+        return Learner({name: w.clone() for name, w in weights.items()}, memory)
 
     def update(self, learner: Learner, gradient: Weights, step: Step) -> Learner:
         """The same learner, after one update."""
-        assert isinstance(learner, InPlaceLearner)
-        (group,) = learner.optimizer.param_groups
-        group["lr"] = float(step.learning_rate.flatten()[0])
-        for name, w in learner.weights.items():
-            w.grad = gradient[name]
-        learner.optimizer.step()
-        return learner
-
-
-class InPlaceLearner(Learner):
-    """A learner whose weights change in place."""
-
-    optimizer: torch.optim.Adam
-
-    def __new__(cls, weights: Weights, betas: tuple[float, float]) -> "InPlaceLearner":
-        """Its optimizer keeps the moments."""
-        learner = super().__new__(cls, weights, {})
-        learner.optimizer = torch.optim.Adam([*weights.values()], betas=betas)
+        names = [*learner.weights]
+        trees = learner.weights, gradient, learner.memory["first"], learner.memory["second"]
+        # The function: the class imports torch's compiler first, which takes a second.
+        adam(
+            *([tree[name] for name in names] for tree in trees),
+            max_exp_avg_sqs=[],
+            state_steps=[learner.memory["count"][name] for name in names],
+            foreach=False,
+            amsgrad=False,
+            beta1=self.betas[0],
+            beta2=self.betas[1],
+            lr=float(step.learning_rate.flatten()[0]),
+            weight_decay=0.0,
+            eps=1e-8,
+            maximize=False,
+        )
         return learner
 
 
