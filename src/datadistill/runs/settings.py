@@ -90,7 +90,8 @@ class DataSettings(Settings):
     """The real data."""
 
     data: str = "digits"
-    """Data set by name (datadistill data lists them), a folder of images or an .npz file."""
+    """Data set by name (datadistill data lists them), a folder of images, an .npz file, or your own
+    as file.py:NAME."""
     data_dir: Path | None = None
     """Data folder. By default $DATADISTILL_DATA, or the user's cache folder."""
     size: int | None = None
