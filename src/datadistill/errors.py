@@ -47,7 +47,7 @@ class ModelError(DataDistillError):
 
 
 class ArtefactError(DataDistillError):
-    """A file is not a sound artefact, or does not fit what it is used with."""
+    """A file is not a valid artefact, or does not fit what it is used with."""
 
 
 class PoolError(DataDistillError):

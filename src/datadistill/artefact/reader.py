@@ -60,4 +60,4 @@ def _trouble(steps: Steps, header: Header) -> str | None:
 
 
 def _unsound(path: Path, what: str) -> ArtefactError:
-    return ArtefactError(f"{path} is not a sound artefact: {what}.", "Make it again.")
+    return ArtefactError(f"{path} is not a valid artefact: {what}.", "Make it again.")

@@ -10,7 +10,7 @@ Header = dict[str, Any]
 
 
 def upgraded(header: Header) -> Header:
-    """A header of version 1 as version 2 has it; what is not sound is left for the reader."""
+    """A header of version 1 as version 2 has it; what is not valid is left for the reader."""
     return {
         **header,
         "schema_version": 2,

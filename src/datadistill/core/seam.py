@@ -93,7 +93,7 @@ class Seam(ABC):
                 if ":" in other and _short(other) == _short(name):
                     return cls.known()[other]
             raise ConfigError(
-                f"The {cls.seam} {name} is not at hand: files never import code.",
+                f"The {cls.seam} {name} has not been imported, and files never import code.",
                 f"Import it first, or name it with --{cls.seam.replace(' ', '-')} {name}.",
             )
         raise cls.unknown(name)

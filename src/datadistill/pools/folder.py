@@ -73,7 +73,7 @@ class PoolFolder:
         ]
         index = index.model_copy(update={"chunks": [*index.chunks, *new]})
         if trouble := index.trouble():
-            raise RunError(f"The pool {self.path} is not sound: {trouble}.", "Remove that file.")
+            raise RunError(f"The pool {self.path} is not valid: {trouble}.", "Remove that file.")
         write_index(self.path, index)
         return index
 

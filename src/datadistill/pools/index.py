@@ -179,7 +179,7 @@ def read_index(folder: Path) -> Index:
         first = error.errors()[0]
         raise _damaged(path, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
     if trouble := index.trouble():
-        raise PoolError(f"The pool {folder} is not sound: {trouble}.", "Remove that file.")
+        raise PoolError(f"The pool {folder} is not valid: {trouble}.", "Remove that file.")
     return index
 
 
