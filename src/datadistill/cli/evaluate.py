@@ -11,7 +11,6 @@ from torch import nn
 from .. import models
 from ..artefact import DistilledData
 from ..core.device import DeviceName, resolve_device
-from ..core.objective import Poisoning
 from ..data import DATA_SETS, LabelledData
 from ..errors import ConfigError
 from ..evaluation import (
@@ -114,7 +113,7 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
         if not (self.baselines and distilled.header.initialization.kind == "fixed-pretrained"):
             distilled = self.with_pool(distilled)
         choice = replace(self, **image_shape(distilled, self))
-        poisonous = isinstance(distilled.objective, Poisoning)
+        poisonous = distilled.objective.attacks
         if self.defence and not poisonous:
             raise ConfigError(
                 f"--defence needs data distilled for poisoning; these are for "

@@ -22,7 +22,6 @@ from ..engine.groups import Groups
 from ..engine.side_by_side import DEFAULT_BYTES, SideBySide
 from ..engine.testing import TEST_BATCH
 from ..errors import ConfigError
-from ..pools import HeldOutInit, PoolInit
 from ..progress import Progress, ProgressCallback, silent
 from .held_out import Sample
 from .learners import Learners
@@ -271,11 +270,9 @@ def victims_of(
 
 
 def _choosing(learners: Learners) -> Sample | None:
-    """Draws from the training networks of a pool, whose held-out ones come in order."""
-    initialization = learners.distilled.initialization
-    if not isinstance(initialization, HeldOutInit):
-        return None
-    return functools.partial(PoolInit(initialization.found).sample, learners.network)
+    """Draws networks to choose with, where the next seed does not give others."""
+    choosing = learners.distilled.initialization.choosing
+    return choosing and functools.partial(choosing.sample, learners.network)
 
 
 def _score(name: str, right: Tensor, examples: Tensor) -> ClassScore:

@@ -135,6 +135,11 @@ class HeldOutInit(Initialization):
         """How many networks the pool holds out."""
         return self.found.count("held-out")
 
+    @property
+    def choosing(self) -> PoolInit:
+        """The training networks: held-out ones come in order, whatever the seed."""
+        return PoolInit(self.found)
+
     def restored(self, weights: Weights, pool: Any = None) -> "HeldOutInit":  # noqa: ARG002
         """The same with the pool that the user named."""
         return replace(self, pool=pool)

@@ -27,6 +27,7 @@ class Poisoning(Classification, name="poisoning"):
 
     settings = MappingProxyType({"attacked": "attacked", "target": "target"})
     metric = "accuracy on modified labels"
+    attacks = True
     is_mean = True
 
     def __post_init__(self) -> None:
