@@ -240,7 +240,7 @@ def test_100_real_images_of_usps_adapt_a_network_trained_on_digits(data_dir: Pat
     target, held_out = dd.data.load("usps", data_dir)[0].hold_out(0.1, seed=0)
     network, objective = Network(dd.models.MLP(hidden=32), source.example()), Classification()
     theta0 = dd.RandomInit().sample(network, [stream(0, "network")])
-    theta0 = evaluation.train_on_all(network, theta0, source, objective, epochs=5)
+    theta0 = evaluation.train_on_all(network, theta0, source, objective, evaluation.FullTraining(5))
     trained = {name: w[0] for name, w in theta0.items()}
     few = RandomReal().draw(target, Layout(classes=10, steps=10))
     (adapted,) = adapt_few_shot(
