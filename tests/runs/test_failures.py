@@ -67,17 +67,17 @@ def test_a_failed_write_is_reported_and_the_previous_checkpoint_loads(
 def test_a_failed_line_of_the_log_is_reported_and_mended(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = os.write
+    real, is_full = os.write, False
 
     def full(descriptor: int, content: bytes) -> int:
-        if content.startswith(b'{"outer_step": 7'):
-            return real(descriptor, content[:100])
-        if not content.startswith(b'{"outer_step": '):
+        nonlocal is_full
+        if is_full:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return real(descriptor, content)
+        is_full = bytes(content).startswith(b'{"outer_step": 7')
+        return real(descriptor, content[:100] if is_full else content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(metrics.os, "write", full)
+        patch.setattr(os, "write", full)
         with pytest.raises(FileError, match=r"metrics\.jsonl cannot be written: No space left"):
             go(tmp_path)
     assert (

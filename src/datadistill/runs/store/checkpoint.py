@@ -45,6 +45,7 @@ class _Header(_Record):
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     configuration: dict[str, Any]
     fingerprint: dict[str, str]
+    log: Annotated[str, Field(pattern=r"^([0-9a-f]{8})?$")] = ""
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,14 @@ class Checkpoint:
         state: The state.
         config: The configuration it was reached with.
         fingerprint: Hashes of the data and the network, and the versions in use.
+        log: The checksum of the log's last line, by which another run's log is known; empty if
+            there is no line, and in checkpoints of earlier versions.
     """
 
     state: RunState
     config: RunConfig
     fingerprint: dict[str, str]
+    log: str = ""
 
 
 def path_of(folder: Path, outer_step: int) -> Path:
@@ -102,6 +106,7 @@ def to_bytes(checkpoint: Checkpoint) -> bytes:
         seconds=state.seconds,
         configuration=checkpoint.config.mapping(),
         fingerprint=checkpoint.fingerprint,
+        log=checkpoint.log,
     )
     # Tensors of one memory, such as moments that are both still zero, have no place in the format.
     tensors = {name: tensor.clone() for name, tensor in tensors.items()}
@@ -154,7 +159,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
             f"{path} is the checkpoint of outer step {header.outer_step}.",
             f"Rename it to {path_of(path.parent, header.outer_step).name}.",
         )
-    return Checkpoint(state, config, header.fingerprint)
+    return Checkpoint(state, config, header.fingerprint, header.log)
 
 
 def newest(folder: Path) -> tuple[Checkpoint, list[str]]:

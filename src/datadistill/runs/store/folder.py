@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ... import files
 from ...errors import RunError
-from ...files import cannot_write, write_atomically
 from ..config import RunConfig
 from .checkpoint import checkpoints_in
 from .results import read_results, write_results
@@ -80,9 +80,17 @@ class RunFolder:
     def make(self) -> None:
         """Makes the folders."""
         try:
-            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            files.make(self.checkpoints)
         except OSError as error:
-            raise cannot_write(self.path, error) from error
+            raise files.cannot_write(self.path, error) from error
+
+    def clean(self) -> None:
+        """Removes what writes that were broken off have left behind; only under the lock."""
+        try:
+            for leftover in [*files.leftovers(self.path), *files.leftovers(self.checkpoints)]:
+                files.remove(leftover)
+        except OSError as error:
+            raise files.cannot_write(self.path, error) from error
 
     def check(self) -> None:
         """Refuses a folder with a link to a place outside."""
@@ -98,7 +106,7 @@ class RunFolder:
     def write_config(self, config: RunConfig) -> None:
         """Writes ``config.yaml``."""
         comment = "All settings of this run. To repeat it: datadistill distill config.yaml"
-        write_atomically(self.config, write_yaml(config, comment), make_folder=False)
+        files.write_atomically(self.config, write_yaml(config, comment), make_folder=False)
 
     def read_results(self) -> dict[str, Any]:
         """The sections of ``results.json``; an error if the file is damaged."""
