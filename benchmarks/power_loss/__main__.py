@@ -3,9 +3,9 @@
     python -m benchmarks.power_loss [--count 500] [--only NAME …]
 
 At least ``--count`` power losses for each command, at every point in several ways; and every n-th
-call to the operating system fails, with each of three errors, once and from then on. The command
-is then run again: it must end in the same bytes, or refuse with a typed error, and never lose what
-was finished.
+call to the operating system fails, once and from then on, with a full disk, a broken one and an
+exceeded quota in turn. The command is then run again: it must end in the same bytes, or refuse with
+a typed error, and never lose what was finished.
 """
 
 import argparse
@@ -23,6 +23,15 @@ from benchmarks.power_loss.disk import all_fates
 SHOWN = 10
 
 
+def failing_cases(calls: range) -> list[tuple[int, int, bool]]:
+    """Every call fails once, and with it all that follow; with each error in turn."""
+    return [
+        (n, ERRORS[(n + forever) % len(ERRORS)], forever)
+        for n in calls
+        for forever in (False, True)
+    ]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs all cases and prints their counts."""
     parser = argparse.ArgumentParser("python -m benchmarks.power_loss", description=__doc__)
@@ -35,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         begin, losses, failures = time.monotonic(), Campaign(command), Campaign(command)
         ways = all_fates(range(max(2, math.ceil(options.count / len(losses.points)) - 6)))
         losses.lose_power(itertools.product(losses.points, ways))
-        failures.fail(itertools.product(failures.calls, ERRORS, (False, True)))
+        failures.fail(failing_cases(failures.calls))
         for what, campaign in (("power losses", losses), ("failing calls", failures)):
             found = campaign.outcome
             print(

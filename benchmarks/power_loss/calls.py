@@ -113,7 +113,7 @@ class Calls:
             if place is None:
                 return real(file, mode, *arguments, **options)
             assert set(mode) <= set("rbt"), f"{place} is written beside datadistill.files"
-            return self._watch("read", real, place, file, mode, *arguments)
+            return self._watch("open to read", real, place, file, mode, *arguments)
 
         return call
 
@@ -142,4 +142,5 @@ class Failing(Calls):
         again = self.forever and self.failed and name in CHANGES
         if self.count == self.nth or again:
             self.failed = self.failed or f"{name} {path.relative_to(self.folder)}"
-            raise OSError(self.number, os.strerror(self.number), str(path))
+            named = name not in (*BY_DESCRIPTOR, "close")
+            raise OSError(self.number, os.strerror(self.number), str(path) if named else None)

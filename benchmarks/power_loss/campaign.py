@@ -13,6 +13,9 @@ from datadistill.errors import DataDistillError
 from datadistill.files import TEMPORARY
 
 
+ALL = Fates("all", lambda: "kept", lambda: True)
+
+
 @dataclass
 class Outcome:
     """What came of the cases of a command."""
@@ -47,9 +50,8 @@ class Campaign:
             with self.record.watched():
                 self.command.run(folder)
             self.whole = tree_of(folder)
-        all_kept = Fates("all", lambda: "kept", lambda: True)
         # Else something is written that the record does not know of.
-        assert self.record.disk(len(self.record.changes)).after(all_kept) == self.whole
+        assert self.record.disk(len(self.record.changes)).after(ALL) == self.whole
 
     @property
     def points(self) -> range:
@@ -70,8 +72,10 @@ class Campaign:
         for point, fates in cases:
             name = f"{self.command.name}, power loss after change {point}, kept: {fates.name}"
             tree = self.record.disk(point).after(fates)
-            for lost in self._promised(point) - {*tree}:
-                self.outcome.defects.append(f"{name}: {lost} is lost")
+            written = self.record.disk(point).after(ALL)
+            for one in self._promised(point):
+                if tree.get(one) != written[one]:
+                    self.outcome.defects.append(f"{name}: {one} is lost")
             with _place() as folder:
                 lay_out(tree, folder)
                 self._again(folder, name)
@@ -89,6 +93,8 @@ class Campaign:
                 if isinstance(ended, Exception) and not isinstance(ended, DataDistillError):
                     self.outcome.defects.append(f"{name}: {ended!r}")
                 self.outcome.told += ended is not None
+                if _newest(tree_of(folder)) < _newest(self.start):
+                    self.outcome.defects.append(f"{name}: a checkpoint is lost")
                 self._again(folder, name)
 
     @contextlib.contextmanager
@@ -104,6 +110,7 @@ class Campaign:
         for kind, *what in self.record.changes[:point]:
             if kind == "rename" and self.command.finished in what[1]:
                 named.add(str(Path(what[1]).relative_to(self.record.folder)))
+                promised -= named  # the one before may be there yet
             elif kind == "remove":
                 promised.discard(str(Path(what[0]).relative_to(self.record.folder)))
             elif kind == "sync":  # of the folder; that of a file comes before its rename
@@ -134,6 +141,10 @@ class Campaign:
         stale = [one for one in found if TEMPORARY.fullmatch(Path(one).name)]
         if stale and error is None:
             self.outcome.defects.append(f"{name}: then {', '.join(stale)} is left")
+
+
+def _newest(tree: Tree) -> str:
+    return max((name for name in tree if "checkpoints/step-" in name), default="")
 
 
 def _differences(found: Tree, wanted: Tree) -> list[str]:

@@ -71,7 +71,7 @@ def _distillation(iterations: int) -> Distillation:
         **{"data": data.name, "model": "linear", "initialization": "fixed", "keep": "best"},
         **{"steps": 1, "epochs": 1, "networks": 1, "batch_size": 8, "iterations": iterations},
         **{"validate_every": 2, "checkpoint_every": 1, "validation": 0.2, "test_networks": 1},
-        **{"outer_schedule": "periods", "threads": 1},
+        **{"outer_schedule": "periods", "threads": 1, "engine": "plain"},
     }
     module = dd.models.Linear(channels=1, size=4, classes=2)
     return Distillation.prepare(config_from(settings), data, module)

@@ -51,7 +51,7 @@ def replacing(path: Path, *, make_folder: bool = True) -> Generator[Path]:
     writes of ``path`` left behind when they were killed is removed too.
     """
     temporary = _temporary(path)
-    try:
+    with reporting(path):
         if make_folder:
             make(path.parent)
         _clean(path)
@@ -65,8 +65,6 @@ def replacing(path: Path, *, make_folder: bool = True) -> Generator[Path]:
                     remove(temporary)
                 raise
         sync_folder(path.parent)
-    except OSError as error:
-        raise cannot_write(path, error) from error
 
 
 def cannot_write(path: Path, error: OSError) -> FileError:
@@ -77,19 +75,26 @@ def cannot_write(path: Path, error: OSError) -> FileError:
     )
 
 
+@contextlib.contextmanager
+def reporting(path: Path) -> Generator[None]:
+    """Turns errors of the operating system into ours: ``path`` could not be written."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
 def check_writable(path: Path) -> None:
     """Raises the error that writing ``path`` would raise, before hours of work lead there."""
     if path.is_dir():
         raise FileError(f"{path} is a folder.", "Name a file to write.")
     probe = _temporary(path)
-    try:
+    with reporting(path):
         make(path.parent)
         _clean(path)
         with _held(probe):
             write(probe, b"")
             remove(probe)
-    except OSError as error:
-        raise cannot_write(path, error) from error
 
 
 def leftovers(folder: Path) -> list[Path]:
@@ -103,17 +108,16 @@ def leftovers(folder: Path) -> list[Path]:
 
 def remove_leftovers(path: Path) -> None:
     """Removes temporary files of writes of ``path`` that were broken off, among a user's files."""
-    with _reporting(path):
+    with reporting(path):
         _clean(path)
 
 
 def _clean(path: Path) -> None:
     if not path.parent.is_dir():
         return
-    prefix = f".{path.stem}.{MARK}"
-    for found in sorted(one for one in path.parent.iterdir() if one.name.startswith(prefix)):
-        ours = TEMPORARY.fullmatch(found.name) and found.suffix == path.suffix
-        if ours and is_stale(found):
+    own = re.compile(re.escape(f".{path.stem}.{MARK}") + "[0-9a-f]{8}" + re.escape(path.suffix))
+    for found in sorted(one for one in path.parent.iterdir() if own.fullmatch(one.name)):
+        if is_stale(found):
             with contextlib.suppress(FileNotFoundError, PermissionError):
                 remove(found)
 
@@ -222,12 +226,12 @@ class Appended:
     def append(self, content: bytes) -> None:
         """Adds bytes, in one call if the disk takes them."""
         _check_guards(self.path)
-        with _reporting(self.path):
+        with reporting(self.path):
             _write_all(self._descriptor, content)
 
     def sync(self) -> None:
         """Waits until all bytes are on the disk."""
-        with _reporting(self.path):
+        with reporting(self.path):
             os.fsync(self._descriptor)
 
 
@@ -238,23 +242,16 @@ def appending(path: Path, size: int) -> Generator[Appended]:
     Its name is on the disk before anything is appended.
     """
     _check_guards(path)
-    with _reporting(path):
+    with reporting(path):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _BINARY, 0o666)
     try:
-        with _reporting(path):
+        with reporting(path):
             os.ftruncate(descriptor, size)
             sync_folder(path.parent)
         yield Appended(path, descriptor)
     finally:
-        os.close(descriptor)
-
-
-@contextlib.contextmanager
-def _reporting(path: Path) -> Generator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise cannot_write(path, error) from error
+        with reporting(path):
+            os.close(descriptor)
 
 
 def _write_all(descriptor: int, content: bytes) -> None:

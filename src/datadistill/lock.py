@@ -29,8 +29,25 @@ def locked(path: Path) -> Generator[None]:
         with contextlib.suppress(OSError):  # only a courtesy, for which a disk may be too full
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"process {os.getpid()} on {platform.node()}".encode())
-        with guarded(path.parent, lambda: _check(descriptor, path)):
+        with guarded(path.parent, lambda: _check(descriptor, path)), _reporting_within(path.parent):
             yield
+
+
+@contextlib.contextmanager
+def _reporting_within(folder: Path) -> Generator[None]:
+    """Turns errors of the operating system about any file of a folder into ours."""
+    try:
+        yield
+    except OSError as error:
+        if not isinstance(error.filename, str | os.PathLike):
+            raise
+        place = Path(os.fsdecode(error.filename))
+        if not place.absolute().is_relative_to(folder.absolute()):
+            raise
+        raise FileError(
+            f"{place} cannot be read or written: {error.strerror or error}.",
+            "Check the disk and permissions.",
+        ) from error
 
 
 @contextlib.contextmanager
@@ -50,7 +67,7 @@ def _folder_locked(path: Path) -> Generator[None]:
                 raise _in_use(path) from None
         yield
     finally:
-        os.close(descriptor)
+        _close(descriptor)
 
 
 @contextlib.contextmanager
@@ -66,7 +83,7 @@ def _file_locked(path: Path) -> Generator[int]:
                 yield descriptor
                 return
         finally:
-            os.close(descriptor)
+            _close(descriptor)
     raise FileError(f"{path} is replaced again and again.", "Find out which process does it.")
 
 
@@ -80,6 +97,11 @@ def _take(descriptor: int, path: Path) -> None:
             f"{path} cannot be locked: {error.strerror or error}.",
             "Choose a folder on a file system that supports locks, such as a local disk.",
         ) from error
+
+
+def _close(descriptor: int) -> None:
+    with contextlib.suppress(OSError):  # it is closed, and nothing of it must survive
+        os.close(descriptor)
 
 
 def _in_use(path: Path) -> RunError:

@@ -284,6 +284,28 @@ def test_only_the_newest_two_checkpoints_are_kept(tmp_path: Path) -> None:
     assert names == ["step-00000011.safetensors", "step-00000012.safetensors"]
 
 
+def test_a_checkpoint_that_the_disk_does_not_read_is_not_removed(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path, **stop_after(7))
+    path, real = tmp_path / "checkpoints" / "step-00000006.safetensors", Path.read_bytes
+
+    def failing_to_read(self: Path) -> bytes:
+        if self == path:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", failing_to_read)
+        with pytest.raises(RunError, match="cannot be read: Input/output error") as caught:
+            go(tmp_path)
+    assert "delete it to resume from the one before" in caught.value.remedy
+    assert path.exists()
+    go(tmp_path)
+    assert contents(tmp_path) == contents(whole)
+
+
 def test_a_state_that_is_not_finite_is_never_written(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         go(tmp_path, **stop_after(5))

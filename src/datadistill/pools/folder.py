@@ -35,18 +35,14 @@ class PoolFolder:
 
     def make(self) -> None:
         """Makes the folder."""
-        try:
+        with files.reporting(self.path):
             files.make(self.path)
-        except OSError as error:
-            raise files.cannot_write(self.path, error) from error
 
     def clean(self) -> None:
         """Removes what writes that were broken off have left behind; only under the lock."""
-        try:
+        with files.reporting(self.path):
             for leftover in files.leftovers(self.path):
                 files.remove(leftover)
-        except OSError as error:
-            raise files.cannot_write(self.path, error) from error
 
     def begin(self) -> Index:
         """The index as it is on the disk, or a new one; refuses that of other networks."""

@@ -134,10 +134,8 @@ def prune(folder: Path, newest: int) -> None:
     old = [path for path in found if int(path.stem[5:]) <= newest][KEPT:]
     later = [path for path in found if int(path.stem[5:]) > newest]
     for path in [*files.leftovers(folder), *old, *later]:
-        try:
+        with files.reporting(path):
             files.remove(path)
-        except OSError as error:
-            raise files.cannot_write(path, error) from error
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
@@ -169,6 +167,10 @@ def newest(folder: Path) -> tuple[Checkpoint, list[str]]:
         try:
             return read_checkpoint(path), skipped
         except ArtefactError as error:
+            if isinstance(error.__cause__, OSError):  # it may be whole, and would be removed
+                raise RunError(
+                    error.what, "Check the disk; or delete it to resume from the one before."
+                ) from error
             skipped.append(error.what)
     raise RunError(
         f"{folder.parent} has no valid checkpoint" + (": " + " ".join(skipped) if skipped else "."),

@@ -79,18 +79,14 @@ class RunFolder:
 
     def make(self) -> None:
         """Makes the folders."""
-        try:
+        with files.reporting(self.path):
             files.make(self.checkpoints)
-        except OSError as error:
-            raise files.cannot_write(self.path, error) from error
 
     def clean(self) -> None:
         """Removes what writes that were broken off have left behind; only under the lock."""
-        try:
+        with files.reporting(self.path):
             for leftover in [*files.leftovers(self.path), *files.leftovers(self.checkpoints)]:
                 files.remove(leftover)
-        except OSError as error:
-            raise files.cannot_write(self.path, error) from error
 
     def check(self) -> None:
         """Refuses a folder with a link to a place outside."""
