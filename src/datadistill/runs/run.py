@@ -115,7 +115,7 @@ class Run:
         team = distillation.team
         team.vote = lambda: Votes(stop.requested, bool(self.budget and self.budget.is_up()))
         team.begin(lambda: to_bytes(Checkpoint(state, config, prints)))
-        with logging_to(self.folder.metrics, state.outer_step) as log:
+        with logging_to(self.folder.metrics, state.outer_step, saved.log if saved else "") as log:
             saver = Saver(self.folder, config, prints, log, state.outer_step)
             run, state = self._proceed(state, saver, log, stop)
         check_no_stop(team, state)
