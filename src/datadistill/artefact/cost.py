@@ -9,13 +9,13 @@ from torch import Tensor, nn
 
 from ..errors import ArtefactError
 
-COPIES = 8
+COPIES = 14
 """Of the weights of a network that exist at a time while it is tried and trained."""
-RESULTS = 6
-"""Of the layers' results for an input: they themselves, their gradients and what is in between."""
+RESULTS = 3
+"""Of the layers' results for an input: they themselves and their gradients."""
 
-MEMORY = 2**29
-MEMORY_OF_FILE = 32
+MEMORY = 3 * 2**28
+MEMORY_OF_FILE = 640
 """Bytes that a file may take to use, or times its own size where that is more."""
 OPERATIONS = 10**13
 OPERATIONS_OF_FILE = 10**7

@@ -73,11 +73,11 @@ def _label(distilled: DistilledData, column: int) -> str:
     label = distilled.labels[0, column]
     if label.is_floating_point():
         return "" if label.ndim else f"{float(label):.2f}"
-    number = int(label)
-    if not distilled.class_names:
+    number, names = int(label), distilled.class_names or []
+    if not 0 <= number < len(names):
         return str(number)
     # Folders are named 001.Black_footed_Albatross and the like.
-    return re.sub(r"^\d+\.(?=\D)", "", distilled.class_names[number]).replace("_", " ")
+    return re.sub(r"^\d+\.(?=\D)", "", names[number]).replace("_", " ")
 
 
 def _letters(size: int) -> int:
