@@ -35,6 +35,7 @@ DTYPES = [
     *(torch.float64, torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.bool),
     *(torch.complex64, torch.uint16, torch.uint32),
 ]
+IMPOSSIBLE = (DataDistillError, RuntimeError, ValueError, OverflowError, KeyError, IndexError)
 VALUES = [math.nan, math.inf, -math.inf, 3e38, -3e38, 1e30, 1e10, 1e-45, 0.0, -1.0, 2.0, 5.0]
 
 
@@ -45,7 +46,7 @@ def hostile(bases: list[Base], seed: int, number: int) -> tuple[Tensors, Header,
     tensors, header = dict(base.tensors), copy.deepcopy(base.header)
     for _ in range(draw.choice([1, 1, 1, 2, 3])):
         # A change may not be possible, or not after another.
-        with contextlib.suppress(DataDistillError, RuntimeError, ValueError, OverflowError):
+        with contextlib.suppress(*IMPOSSIBLE):
             draw.choice(CHANGES)(draw, tensors, header)
     return tensors, header, base
 

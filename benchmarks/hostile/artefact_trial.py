@@ -33,23 +33,29 @@ class BrokenError(Exception):
 
 
 class Trial:
-    """Tries hostile artefacts, one after the other, in this process."""
+    """Tries hostile artefacts, one after the other, in this process.
 
-    def __init__(self, seed: int) -> None:
-        self._seed, self._bases = seed, bases()
+    Args:
+        seed: Which.
+        picture: Whether some are drawn, which takes long.
+    """
+
+    def __init__(self, seed: int, *, picture: bool = True) -> None:
+        self._seed, self._bases, self._picture = seed, bases(), picture
         signal.signal(signal.SIGPROF, _too_long)
         for base in self._bases:  # what is imported or compiled once is no artefact's fault
-            self._outcome(dict(base.tensors), dict(base.header), base, picture=True)
+            self._outcome(dict(base.tensors), dict(base.header), base, picture=False)
 
     def __call__(self, number: int) -> Counts:
         """Makes and tries artefact ``number``."""
         counts = Counts(tried=1)
         tensors, header, base = hostile(self._bases, self._seed, number)
+        picture = self._picture and number % DRAWN == 0
         before = _memory("VmRSS")
         Path("/proc/self/clear_refs").write_text("5")  # forgets the largest size so far
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
-            outcome, how = self._outcome(tensors, header, base, picture=number % DRAWN == 0), ""
+            outcome, how = self._outcome(tensors, header, base, picture=picture), ""
         except BrokenError as error:
             outcome, how = error.args
         except BaseException as error:

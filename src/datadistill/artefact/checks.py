@@ -13,7 +13,7 @@ from ..data import Normalization
 from ..errors import ArtefactError, DataDistillError
 from ..models.description import Architecture
 from .architecture import FLOATS, fit
-from .cost import Cost, Trial
+from .cost import Cost, Trial, with_memory_if_small
 from .header import Header, NormalizationRecord, Schedule
 
 WHOLE = {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
@@ -84,12 +84,17 @@ def check_labels(labels: Tensor, outputs: torch.Size, objective: Objective) -> N
 def tried_on_meta(
     header: Header, steps: Steps, carried: Weights
 ) -> tuple[nn.Module, Trial] | None:
-    """A built-in network, fitted and tried without memory; None for a user's own."""
+    """A built-in network, fitted and tried; None for a user's own.
+
+    It has no memory on the meta device, unless it is small.
+    """
     module = _on_meta(header.architecture)
     if module is None:
         return None
+    module = with_memory_if_small(module, steps.inputs.shape[2:])
+    device = next(module.parameters()).device
     constants = {
-        name.removeprefix("constants/"): value.to("meta")
+        name.removeprefix("constants/"): value.to(device)
         for name, value in carried.items()
         if name.startswith("constants/")
     }

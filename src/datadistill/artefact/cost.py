@@ -1,5 +1,6 @@
 """What it takes to use an artefact, from shapes alone."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,10 @@ COPIES = 14
 """Of the weights of a network that exist at a time while it is tried and trained."""
 RESULTS = 3
 """Of the layers' results for an input: they themselves and their gradients."""
+
+SMALL = 2**24
+SMALL_OPERATIONS = 10**9
+"""Bytes and operations of a network that is tried as it is, in a few milliseconds."""
 
 MEMORY = 3 * 2**28
 MEMORY_OF_FILE = 640
@@ -53,9 +58,19 @@ class Cost:
         )
 
 
+def with_memory_if_small(module: nn.Module, shape: Sequence[int]) -> nn.Module:
+    """Gives memory to a network of the meta device if a trial is a matter of milliseconds.
+
+    torch takes a second to import what it needs to compute on the meta device.
+    """
+    weights = sum(p.nbytes for p in module.parameters())
+    small = weights <= SMALL and weights * math.prod(shape) <= SMALL_OPERATIONS
+    return module.to_empty(device="cpu") if small else module
+
+
 @dataclass(frozen=True)
 class Trial:
-    """What a network on the meta device does with inputs.
+    """What a network does with inputs, whatever its weights.
 
     Attributes:
         outputs: The shape of its output for one input.
@@ -69,8 +84,9 @@ class Trial:
 
     @classmethod
     def of(cls, module: nn.Module, shape: Sequence[int], dtype: torch.dtype) -> "Trial":
-        """Passes one input of a shape through a network; both have shapes and nothing else."""
-        inputs = torch.empty(1, *shape, device="meta", dtype=dtype)
+        """Passes one input of a shape through a network, on its device."""
+        device = next(module.parameters()).device
+        inputs = torch.empty(1, *shape, device=device, dtype=dtype)
         results, operations = inputs.nbytes, 0
 
         def count(layer: nn.Module, _: Any, output: Any) -> None:

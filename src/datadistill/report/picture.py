@@ -18,7 +18,7 @@ MARGIN = 1.1  # inches left of the images, for the step and its learning rates
 TITLE = 0.45  # inches above them
 SHOWN = 5  # learning rates that fit beside an image
 COLUMNS = 20  # images in a row at most
-MOST = 1000  # images that are drawn
+MOST = 400  # images that are drawn, each of which takes a while
 LETTERS = 200  # of a title
 PLAIN_TEXT = {"font.family": "DejaVu Sans", "font.size": 7, "text.parse_math": False}
 
