@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...engine import Engines
 from ...errors import RunError
 from ...files import cannot_write, write_atomically
 from ..config import RunConfig
@@ -95,10 +96,18 @@ class RunFolder:
                     "Replace it by the file or folder itself.",
                 )
 
-    def write_config(self, config: RunConfig) -> None:
-        """Writes ``config.yaml``."""
-        comment = "All settings of this run. To repeat it: datadistill distill config.yaml"
-        write_atomically(self.config, write_yaml(config, comment), make_folder=False)
+    def write_config(self, config: RunConfig, engines: Engines) -> None:
+        """Writes ``config.yaml``.
+
+        Args:
+            config: The settings.
+            engines: The engines that compute the run, which stand there as comments.
+        """
+        comments = [
+            "All settings of this run. To repeat it: datadistill distill config.yaml",
+            *(f"Computed from outer step {one.outer_step} on by: {one}." for one in engines),
+        ]
+        write_atomically(self.config, write_yaml(config, *comments), make_folder=False)
 
     def read_results(self) -> dict[str, Any]:
         """The sections of ``results.json``; an error if the file is damaged."""
