@@ -15,8 +15,9 @@ INDUCTOR = "TORCHINDUCTOR_CACHE_DIR"
 
 def trusted_folder(name: str) -> Path | None:
     """A folder of compiled code, made if it is missing; None, and a warning, if it is not safe."""
-    folder = cache_folder() / name
+    folder = Path(name)
     try:
+        folder = cache_folder() / name
         make_private(folder)
         check_private(folder)
     except UntrustedError as error:
