@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 import tyro
 from torch import nn
 
@@ -93,6 +94,8 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     """Test after every update, and print the curve."""
     memory: int = 1024
     """Memory in megabytes for the networks that are trained side by side."""
+    threads: int | None = None
+    """CPU threads. By default as many as torch takes; another number may change the last bits."""
     device: DeviceName = "auto"
     """Device to compute on."""
     baselines: Switch = False
@@ -110,6 +113,7 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     def run(self) -> None:
         """Evaluates and prints mean ± standard deviation over networks."""
         ordinary = self._checked()
+        self._set_threads()
         distilled = self.load_artefact(artefact_at(self.artefact))
         if not (self.baselines and distilled.header.initialization.kind == "fixed-pretrained"):
             distilled = self.with_pool(distilled)
@@ -142,6 +146,13 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
         if self.per_class:
             out.print(class_table(results[-1]))
 
+    def _set_threads(self) -> None:
+        """Sets the number of threads that is asked for, or tells the one that torch takes."""
+        if self.threads is None:
+            self.say(f"To repeat it to the last bit: --threads {torch.get_num_threads()}.")
+        else:
+            torch.set_num_threads(self.threads)
+
     def _checked(self) -> OrdinaryTraining | None:
         """Refuses flags that contradict each other; returns ordinary training, if asked for."""
         ordinary = self.ordinary_training()
@@ -160,6 +171,8 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             raise ConfigError("--select needs --baselines.", "Add --baselines.")
         if self.baselines and world_size() > 1:
             raise ConfigError("--baselines runs in one process.", "Start it without torchrun.")
+        if self.threads is not None and self.threads < 1:
+            raise ConfigError(f"threads is {self.threads}.", "Set threads to at least 1.")
         if self.memory < 1:
             raise ConfigError(f"memory is {self.memory}.", "Set memory to at least 1 megabyte.")
         return ordinary

@@ -12,7 +12,7 @@ import torch
 from ..errors import ConfigError, DataDistillError
 from ..runs.team.processes import is_worker, world_size
 from ..version import __version__
-from .console import err, out
+from .console import err, out, warnings_shown
 from .distill import Distill
 from .evaluate import Evaluate
 from .parsing import parse, print_commands
@@ -65,7 +65,8 @@ def _carry_out(arguments: list[str]) -> None:
             raise ConfigError(
                 f"datadistill {arguments[0]} runs in one process.", "Start it without torchrun."
             )
-        command.run()
+        with warnings_shown():
+            command.run()
     finally:
         sys.stdout.flush()  # while it can be told that nobody reads it
 

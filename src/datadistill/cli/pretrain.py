@@ -50,6 +50,9 @@ class Pretrain(PoolChoices, DataChoice):
                 take_part(team)
 
     def _made(self, job: PoolJob, team: Processes) -> Pool:
+        if self.threads is None:
+            count = f"--threads {team.threads()} --processes {team.size}"
+            self.say(f"To repeat it to the last bit: {count}.")
         with self.bars() as progress:
             return job.make(team, progress, None if self.quiet else self.say)
 

@@ -24,7 +24,16 @@ from ..core.parametrisation import Parametrisation
 from ..core.random import minibatch, stream
 from ..data import LabelledData
 from ..data.features import Features
-from ..engine import Team, chosen, engine_for, using
+from ..engine import (
+    EngineRecord,
+    Engines,
+    Team,
+    chosen,
+    continued,
+    engine_for,
+    record_of,
+    using,
+)
 from ..engine.frozen_prefix import FrozenFeatures, Split, split_frozen, steps_through
 from ..engine.team import check_division
 from ..errors import NonFiniteError
@@ -106,7 +115,7 @@ class Distillation:
         config = config.for_examples(len(data))
         with using(config.engine):
             engine = chosen()
-            split = split_frozen(network) if engine == "fast" else None
+            split = split_frozen(network) if engine != "plain" else None
             unrolled = split.head if split else network
             distiller = _distiller(config, unrolled, initialization, objective, given, split)
             engine_of_run = _engine(distiller, config, team)
@@ -143,6 +152,13 @@ class Distillation:
             config = replace(config, compiled=compiled)
         with using(config.engine):
             return replace(self.distiller, own_engine=_engine(self.distiller, config, team))
+
+    @property
+    def engine_record(self) -> EngineRecord:
+        """What computes: all that is known to change the last bits of a result."""
+        config, engine = self.config, self.distiller.engine
+        with using(config.engine):
+            return record_of(engine, self.network, config.threads or 1, self.team.size)
 
     def images(self, state: DistillerState) -> Steps:
         """The distilled data as they stand: images, also where features are unrolled."""
@@ -190,7 +206,9 @@ class Distillation:
             held_out=last and _held_out(last.reached),
             seconds=seconds,
         )
-        after = replace(state, distiller=distiller, seconds=state.seconds + seconds)
+        engines = continued(state.engines, distiller.outer_step, self.engine_record)
+        seconds += state.seconds
+        after = replace(state, distiller=distiller, seconds=seconds, engines=engines)
         return self._with_measurement(after, last), row
 
     def measure(self, state: DistillerState) -> Measured | None:
@@ -233,7 +251,8 @@ class Distillation:
 
     def last(self, state: RunState) -> DistilledData:
         """The distilled data of the last outer step, with what they reach on held-out data."""
-        made = self.distilled(self.images(state.distiller), state.outer_step)
+        engines = self._engines(state, state.outer_step)
+        made = self.distilled(self.images(state.distiller), state.outer_step, engines)
         measured = state.last and state.last.outer_step == state.outer_step
         return made.with_claim(state.last.reached) if state.last and measured else made
 
@@ -242,7 +261,8 @@ class Distillation:
         best = state.best
         if best is None:
             return None
-        return self.distilled(best.steps, best.outer_step).with_claim(best.reached)
+        engines = self._engines(state, best.outer_step)
+        return self.distilled(best.steps, best.outer_step, engines).with_claim(best.reached)
 
     def keeps_best(self, state: RunState) -> bool:
         """Whether the best distilled data are the result rather than the last."""
@@ -254,7 +274,12 @@ class Distillation:
         higher = self.distiller.objective.higher_is_better
         return best.beats(last, higher_is_better=higher, errors=NOISE)
 
-    def distilled(self, steps: Steps, outer_step: int) -> DistilledData:
+    def _engines(self, state: RunState, outer_step: int) -> Engines:
+        """The engines of the outer steps up to some, and the one that makes the test."""
+        past = tuple(one for one in state.engines if one.outer_step <= outer_step)
+        return continued(past, state.outer_step + 1, self.engine_record)
+
+    def distilled(self, steps: Steps, outer_step: int, engines: Engines = ()) -> DistilledData:
         """Distilled data with all that is needed to use them."""
         distiller = self.distiller
         settings: dict[str, Any] = self.config.mapping()
@@ -274,6 +299,7 @@ class Distillation:
                 "validation_examples": len(self.held_out) if self.held_out else 0,
                 "training_examples": len(self.data),
             },
+            engines=engines,
         )
 
     def batch(self, t: int) -> tuple[Tensor, Tensor]:

@@ -7,6 +7,7 @@ from collections.abc import Generator
 from dataclasses import replace
 from types import FrameType
 
+from ..engine import using
 from ..progress import silent
 from . import experiment
 from .distillation import Distillation
@@ -31,7 +32,7 @@ def follow(team: Processes) -> None:
     prints = distillation.fingerprint(sent.fingerprint)
     check_fingerprint(sent.fingerprint, prints)
     team.link.ready()
-    with _signals_as_votes(team):
+    with _signals_as_votes(team), using(distillation.config.engine):
         state = sent.state.to(distillation.distiller.network.device)
         distillation, state = _proceed(distillation, state)
         Outcome.of(distillation, state, loaded.test, silent)

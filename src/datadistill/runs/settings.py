@@ -187,7 +187,8 @@ class MachineSettings(Settings):
     device: DeviceName = "auto"
     """Device to compute on."""
     engine: EngineName | None = None
-    """How to compute: fast, or plain, which is slow and gives the same numbers up to rounding. By
+    """How to compute: fast, as this machine can; kernels, the same but never without C kernels;
+    torch, without C kernels; plain, slow and simple. All give the same numbers up to rounding. By
     default $DATADISTILL_ENGINE, or fast."""
     dtype: DtypeName | None = None
     """Floating-point type. By default float32, or that of your own network."""

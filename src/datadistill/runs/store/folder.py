@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import files
+from ...engine import Engines
 from ...errors import RunError
 from ...lock import locked
 from ..config import RunConfig
@@ -116,10 +117,18 @@ class RunFolder:
                     "Replace it by the file or folder itself.",
                 )
 
-    def write_config(self, config: RunConfig) -> None:
-        """Writes ``config.yaml``."""
-        comment = "All settings of this run. To repeat it: datadistill distill config.yaml"
-        files.write_atomically(self.config, write_yaml(config, comment), make_folder=False)
+    def write_config(self, config: RunConfig, engines: Engines) -> None:
+        """Writes ``config.yaml``.
+
+        Args:
+            config: The settings.
+            engines: The engines that compute the run, which stand there as comments.
+        """
+        comments = [
+            "All settings of this run. To repeat it: datadistill distill config.yaml",
+            *(f"Computed from outer step {one.outer_step} on by: {one}." for one in engines),
+        ]
+        files.write_atomically(self.config, write_yaml(config, *comments), make_folder=False)
 
     def read_results(self) -> dict[str, Any]:
         """The sections of ``results.json``; an error if the file is damaged."""

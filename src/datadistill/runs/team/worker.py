@@ -1,5 +1,6 @@
 """The life of a worker: it takes part, and ends with process 0 whatever happens."""
 
+import logging
 import os
 import sys
 import threading
@@ -17,6 +18,7 @@ TakePart = Callable[[Processes], None]
 def run_worker(take_part: TakePart) -> NoReturn:
     """Runs a process that :mod:`.launch` has started, from its beginning to its end."""
     threading.Thread(target=_end_with_process_0, daemon=True).start()
+    logging.getLogger("datadistill").setLevel(logging.ERROR)  # process 0 warns for all
     # There is nothing to write or to tidy up: do not keep process 0 waiting.
     os._exit(_exit_code(take_part))
 
