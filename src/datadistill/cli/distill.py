@@ -62,19 +62,20 @@ class Distill(Common):
 
     def run(self) -> None:
         """Distils, tests once on the test set, and writes the artefact and its picture."""
+        config, loaded = _lasting(self.config), None
+        named = {name: getattr(config, name) for name in CODE_SETTINGS}
         if is_worker():
-            follow_torchrun()
+            follow_torchrun(named)
             return
         self.config.check_division()
         deadline = self.time_budget and time.monotonic() + parse_time(self.time_budget)
         folder = self._folder()
-        config, loaded = _lasting(self.config), None
         if not is_divided(config):
             loaded, measured = divided(load(config))
             config = loaded.config
             if len(measured) > 1:
                 self.say(f"Measured here: {'; '.join(map(str, measured))}.")
-        with together(config.processes or 1, worker, debug=self.debug) as team:
+        with together(config.processes or 1, worker, named=named, debug=self.debug) as team:
             self._lead(loaded or load(config), team, folder, deadline or None)
 
     def _lead(

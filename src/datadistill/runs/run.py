@@ -101,11 +101,14 @@ class Run:
             return finished
         team = distillation.team
         team.vote = lambda: Votes(stop.requested, self._time_is_up())
-        team.begin(lambda: to_bytes(Checkpoint(state, config, prints)))
+        try:
+            team.begin(lambda: to_bytes(Checkpoint(state, config, prints)))
+        except TeamError as error:
+            raise left_alone(error, state, stop) from error
         with logging_to(self.folder.metrics, state.outer_step) as log:
             saver = Saver(self.folder, config, prints, log, state.outer_step)
             run, state = self._proceed(state, saver, log, stop)
-        check_no_stop(team, state)
+        check_no_stop(team, state, stop)
         stop.at_once = True  # all that follows can be done again from the last checkpoint
         return run._finish(state)
 
@@ -152,7 +155,7 @@ class Run:
                 if last or asked or saver.due(state.outer_step):
                     saver.save(state, config)
                 if asked:
-                    raise stopped(state)
+                    raise stopped(state, stop)
         return self, state
 
     def _time_is_up(self) -> bool:
