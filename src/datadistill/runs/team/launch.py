@@ -97,9 +97,7 @@ class Workers(Others):
 
 
 @contextlib.contextmanager
-def launched(
-    size: int, worker: Worker, named: Named, *, debug: bool = False
-) -> Generator[Link]:
+def launched(size: int, worker: Worker, named: Named, *, debug: bool = False) -> Generator[Link]:
     """Starts processes 1 to N − 1 on this machine; this one is process 0.
 
     Args:

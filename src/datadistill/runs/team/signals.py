@@ -8,9 +8,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from types import FrameType
 
-POLITE = tuple(
-    getattr(signal, name) for name in ("SIGHUP", "SIGUSR1") if hasattr(signal, name)
-)
+POLITE = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGUSR1") if hasattr(signal, name))
 """A closed terminal, and a scheduler's warning. They may come repeatedly, and mean the same."""
 ENDING = (signal.SIGINT, signal.SIGTERM, *POLITE)
 
