@@ -90,7 +90,7 @@ def test_no_other_user_makes_a_worker_run_code(tmp_path: Path) -> None:
             assert other.stdout.readline() == "written\n"
             wait_until(lambda: marker.exists() or not workers_of(os.getpid()))
             assert not marker.exists()
-            team.assemble()
+            team.sync()
 
     with pytest.raises(TeamError, match="does not prove the secret of this run"):
         attacked()

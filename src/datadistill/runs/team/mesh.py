@@ -39,6 +39,7 @@ class Mesh:
 
     def __init__(self, store: SignedStore, rank: int, size: int, secret: Secret) -> None:
         self._store, self._rank, self._size, self._secret = store, rank, size, secret
+        self._connecting: threading.Thread | None = None
 
     @property
     def is_connected(self) -> bool:
@@ -62,11 +63,12 @@ class Mesh:
             except Exception as error:
                 failed.append(error)
 
-        thread = threading.Thread(target=initialize, daemon=True)  # torch does not hear signals
-        thread.start()
-        while thread.is_alive():
+        # In a thread, since torch does not hear signals.
+        self._connecting = threading.Thread(target=initialize, daemon=True)
+        self._connecting.start()
+        while self._connecting.is_alive():
             watch()
-            thread.join(GLANCE)
+            self._connecting.join(GLANCE)
         if failed:
             raise failed[0]
         self._prove(watch)
@@ -85,6 +87,9 @@ class Mesh:
 
     def leave(self) -> None:
         """Ends the connections; does not wait for a process that hangs."""
+        self._store.close()
+        if self._connecting is not None:
+            self._connecting.join(PATIENCE)
         if dist.is_initialized():
             thread = threading.Thread(target=dist.destroy_process_group, daemon=True)
             thread.start()

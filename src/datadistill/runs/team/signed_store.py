@@ -38,6 +38,7 @@ class SignedStore(Store):
         self._store = store
         self._secret = secret
         self._proven: set[str] = set()
+        self._closed = False
 
     def set(self, key: str, value: str | bytes) -> None:
         """Writes a message."""
@@ -77,9 +78,13 @@ class SignedStore(Store):
         """Waits until all these messages are there."""
         deadline = time.monotonic() + timeout.total_seconds()
         while not self.check(keys):
-            if time.monotonic() > deadline:
+            if self._closed or time.monotonic() > deadline:
                 raise TimeoutError(f"No message {', '.join(keys)}")
             time.sleep(PAUSE)
+
+    def close(self) -> None:
+        """Ends all waiting."""
+        self._closed = True
 
 
 def gone(error: Exception) -> GoneError:
