@@ -20,13 +20,13 @@ class DataDistillError(Exception):
 
     Args:
         what: What is wrong, and where.
-        remedy: What to do about it.
+        remedy: What to do about it; empty if ``what`` says it.
     """
 
     exit_code = 2
 
     def __init__(self, what: str, remedy: str) -> None:
-        super().__init__(f"{what}\n{remedy}")
+        super().__init__(f"{what}\n{remedy}".rstrip("\n"))
         self.what = what
         self.remedy = remedy
 

@@ -19,10 +19,12 @@ from datadistill.errors import ConfigError
 from datadistill.runs.config import RunConfig
 from datadistill.runs.experiment import load
 from datadistill.runs.follow import worker
+from datadistill.runs.planning.budget import TimeBudget
 from datadistill.runs.run import Run
 from datadistill.runs.store.checkpoint import Checkpoint, newest, to_bytes
 from datadistill.runs.store.folder import RunFolder
 from datadistill.runs.store.metrics import read_metrics
+from datadistill.runs.store.yaml_files import read_config
 from datadistill.runs.team.link import STOP_TIMEOUT
 from datadistill.runs.team.processes import together
 from tests.helpers import relative_error
@@ -130,10 +132,27 @@ def test_a_run_whose_time_is_up_ends_in_all_processes(tmp_path: Path) -> None:
     config = RunConfig(model="linear", networks=2, batch_size=32, test_networks=2, threads=1)
     with together(2, worker) as team:
         found, folder = load(config), RunFolder(tmp_path / "run")
-        made = Run(found.prepare(team), folder, found.test, until=time.monotonic()).go()
+        made = Run(found.prepare(team), folder, found.test, TimeBudget(time.monotonic())).go()
     assert made.header.configuration["iterations"] == 1
     assert made.claim is not None
     assert made.claim.networks == 2
+
+
+def test_a_schedule_that_is_planned_again_is_the_same_in_all_processes(tmp_path: Path) -> None:
+    config = RunConfig(
+        model="linear", networks=2, batch_size=32, test_networks=2, threads=1, iterations=400
+    )
+    with together(2, worker) as team:
+        found, folder = load(config), RunFolder(tmp_path / "run")
+        budget = TimeBudget(time.monotonic() + 60, at_most=60)
+        Run(found.prepare(team), folder, found.test, budget).go()
+    ended = read_config(folder.config)
+    assert (ended.iterations, ended.plans) == (60, ((0, 400), (40, 60)))
+    with together(2, worker) as team:
+        again = RunFolder(tmp_path / "again")
+        found = load(ended)
+        Run(found.prepare(team), again, found.test).go()
+    assert again.distilled.read_bytes() == folder.distilled.read_bytes()
 
 
 def test_torchruns_variables_make_a_team_of_two_commands(words: list[str], tmp_path: Path) -> None:

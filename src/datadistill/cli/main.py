@@ -83,7 +83,7 @@ def _carry_out(arguments: list[str]) -> None:
 def _report(error: Exception) -> int:
     """Prints an error in one or two lines; returns its exit code."""
     if isinstance(error, DataDistillError):
-        err.print(f"error: {error.what}\n{error.remedy}", markup=False)
+        err.print(f"error: {error.what}\n{error.remedy}".rstrip("\n"), markup=False)
         return error.exit_code
     if _out_of_memory(error):
         err.print(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,9 @@ from .config import RunConfig, config_from
 from .distillation import Distillation
 from .run import Run, distill_in_memory
 from .seams import Given, settings_of
+from .settings import Keep
 from .store.folder import RunFolder
+from .store.tensorboard import check_installed
 
 
 def distill(
@@ -35,7 +37,7 @@ def distill(
     update_rule: UpdateRule | None = None,
     parametrisation: Parametrisation | None = None,
     validation: float = 0.1,
-    keep: Literal["last", "best"] = "last",
+    keep: Keep = "auto",
     device: str = "auto",
     dtype: str | torch.dtype | None = None,
     run: str | Path | None = None,
@@ -59,8 +61,9 @@ def distill(
             or any of them as ``WeightDecay(λ, rule)``.
         parametrisation: ``Plain()`` by default, or ``SoftLabels()``, which learns labels too.
         validation: Share of the training data that is held out to measure progress.
-        keep: Which distilled data to return: the last, as in the paper, or the best of 20 along
-            the way on the held-out training data.
+        keep: Which distilled data to return: the last, as in the paper; the best of 20 along the
+            way on the held-out training data; or, by default, the best if they beat the last by
+            more than noise, otherwise the last.
         device: Where to compute: auto, cpu, cuda or mps.
         dtype: What to compute in; the module's own by default.
         run: A folder for checkpoints, figures and the artefact. The same call again goes on
@@ -89,6 +92,7 @@ def distill(
         **settings_of(*given.objects),
     }
     config = _of_one_process(config_from({**named, **settings}))
+    check_installed(config.tensorboard and run is not None)
     distillation = Distillation.prepare(config, real, module, given, place)
     tested = None if test is None else as_data(test, split="test")
     if run is not None:

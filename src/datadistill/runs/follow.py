@@ -67,6 +67,9 @@ def _proceed(
     team = distillation.team
     while state.outer_step < distillation.config.iterations and not team.agreed.end:
         state, _ = distillation.advance(state)
+        if distillation.due(state.outer_step):
+            planned = distillation.config.iterations
+            distillation = distillation.replanned(state.outer_step, planned)
         if team.agreed.stop:
             raise KeyboardInterrupt
     check_no_stop(team, state, stop)

@@ -1,11 +1,13 @@
 """A run folder: the files of one run."""
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ...errors import RunError
 from ...files import cannot_write, write_atomically
+from ...lock import locked
 from ..config import RunConfig
 from .checkpoint import checkpoints_in
 from .results import read_results, write_results
@@ -83,6 +85,23 @@ class RunFolder:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot_write(self.path, error) from error
+
+    def clear(self) -> None:
+        """Removes the run's files; others in the folder stay. Refused while a process is at work.
+
+        The configuration and the checkpoints go last: until then it is still a run.
+        """
+        if self.is_new:
+            return
+        self.check()
+        with locked(self.lock):
+            shutil.rmtree(self.tensorboard, ignore_errors=True)
+            files = [self.distilled, self.best, self.last, self.picture, self.results, self.metrics]
+            try:
+                for path in [*files, self.config, *self.checkpoints.glob("*")]:
+                    path.unlink(missing_ok=True)
+            except OSError as error:
+                raise cannot_write(self.path, error) from error
 
     def check(self) -> None:
         """Refuses a folder with a link to a place outside."""

@@ -78,6 +78,11 @@ class Processes(Team):
         self._agreed = Votes(*(total[tensor.numel() :] > 0).tolist())
         return total[: tensor.numel()].view_as(tensor)
 
+    def agree(self, number: int) -> int:
+        """The number that process 0 gives, in all processes."""
+        own = torch.tensor(number if self.leads else 0, dtype=torch.float64)
+        return int(self.sum(own))
+
     def sync(self) -> None:
         """Counts the votes now, without waiting for the next sum."""
         self.sum(torch.zeros(0))
