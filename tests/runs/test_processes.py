@@ -25,6 +25,7 @@ from datadistill.runs.store.checkpoint import Checkpoint, newest, to_bytes
 from datadistill.runs.store.folder import RunFolder
 from datadistill.runs.store.metrics import read_metrics
 from datadistill.runs.store.yaml_files import read_config
+from datadistill.runs.team.link import STOP_TIMEOUT
 from datadistill.runs.team.processes import together
 from tests.helpers import relative_error
 from tests.runs.helpers import DATA, arguments_with, finish, start
@@ -256,6 +257,65 @@ def test_ctrl_c_reaches_all_and_stops_once(started: Started) -> None:
     assert said.count(f"Interrupted; outer step {outer_step:,} is saved.") == 1
     assert len(said.strip().splitlines()) == 3, said
     assert outer_step == len(read_metrics(RunFolder(run).metrics))
+    assert not alive(other)
+
+
+def test_ctrl_c_twice_ends_at_once_a_run_whose_worker_hangs(started: Started) -> None:
+    process, other, run = started
+    os.kill(other, signal.SIGSTOP)
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    while "Press Ctrl-C again to quit now." not in process.stderr.readline():
+        assert process.poll() is None
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    code, said = finish(process)
+    assert time.monotonic() - begin < STOP_TIMEOUT / 2
+    assert code == 130
+    assert f"will be repeated.\nTo resume: datadistill resume {run}" in said
+    assert "Traceback" not in said
+    assert not alive(other)
+
+
+def test_one_signal_ends_a_run_whose_worker_hangs_in_reasonable_time(started: Started) -> None:
+    process, other, run = started
+    os.kill(other, signal.SIGSTOP)
+    process.send_signal(signal.SIGTERM)
+    begin = time.monotonic()
+    code, said = finish(process)
+    assert time.monotonic() - begin < 3 * STOP_TIMEOUT
+    assert code == 75
+    outer_step = newest(RunFolder(run).checkpoints)[0].state.outer_step
+    assert f"outer step {outer_step:,} is saved." in said
+    assert outer_step == len(read_metrics(RunFolder(run).metrics)) >= 5
+    assert not alive(other)
+
+
+def test_a_signal_ends_a_run_whose_worker_is_never_ready(words: list[str], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = start(*words, "--run", str(run), "--processes", "2")
+    wait_until(lambda: workers_of(process.pid))
+    (other,) = workers_of(process.pid)
+    os.kill(other, signal.SIGSTOP)
+    wait_until(RunFolder(run).config.exists)
+    process.send_signal(signal.SIGUSR1)
+    begin = time.monotonic()
+    code, said = finish(process)
+    assert time.monotonic() - begin < STOP_TIMEOUT
+    assert code == 75
+    assert "Interrupted; outer step 0 is saved." in said
+    assert not alive(other)
+
+
+def test_a_worker_that_hangs_ends_on_a_second_sigterm_of_its_own(started: Started) -> None:
+    process, other, _ = started
+    os.kill(process.pid, signal.SIGSTOP)  # so that the vote is not counted
+    for _ in range(2):
+        os.kill(other, signal.SIGTERM)
+        time.sleep(0.5)
+    os.kill(process.pid, signal.SIGCONT)
+    code, said = finish(process)
+    assert code in (1, 75), said
     assert not alive(other)
 
 

@@ -63,8 +63,8 @@ def going_on() -> Generator[None]:
     """Tells after Ctrl-C that nothing is lost."""
     try:
         yield
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt("run the same command to continue.") from None
+    except KeyboardInterrupt as interrupt:
+        raise type(interrupt)("run the same command to continue.") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,8 @@ class Common:
 
     def warn(self, text: str) -> None:
         """Tells the user something from a signal handler, in which only this is safe."""
-        os.write(2, f"\n{text}\n".encode())
+        with contextlib.suppress(OSError):  # the terminal may have been closed
+            os.write(2, f"\n{text}\n".encode())
 
     @contextlib.contextmanager
     def bars(self, *, count: ProgressColumn | None = None) -> Generator[ProgressCallback]:

@@ -71,8 +71,10 @@ class Distill(Common):
 
     def run(self) -> None:
         """Distils, tests once on the test set, and writes the artefact and its picture."""
+        config = _lasting(self.config)
+        named = {name: getattr(config, name) for name in CODE_SETTINGS}
         if is_worker():
-            follow_torchrun()
+            follow_torchrun(named)
             return
         if self.resume and self.overwrite:
             raise ConfigError("--resume and --overwrite exclude each other.", "Give one of them.")
@@ -80,14 +82,14 @@ class Distill(Common):
         check_installed(self.config.tensorboard)
         deadline = self.time_budget and time.monotonic() + parse_time(self.time_budget)
         folder = self._folder()
-        config, loaded = self._as_before(_lasting(self.config), folder), None
+        config, loaded = self._as_before(config, folder), None
         if not is_divided(config):
             loaded, measured = divided(load(config))
             config = loaded.config
             if len(measured) > 1:
                 found = "; ".join(map(str, measured))
                 self.say(f"Measured here: {found}. Chosen: {flags_of(config)}.")
-        with together(config.processes or 1, worker, debug=self.debug) as team:
+        with together(config.processes or 1, worker, named=named, debug=self.debug) as team:
             self._lead(loaded or load(config), team, folder, deadline or None)
 
     def _lead(

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ import torch
 
 from ..errors import ConfigError, DataDistillError
 from ..runs.team.processes import is_worker, world_size
+from ..runs.team.signals import Terminated, interruption, receiving
 from ..version import __version__
 from .console import err, out, warnings_shown
 from .distill import Distill
@@ -19,7 +21,8 @@ from .parsing import parse, print_commands
 from .pretrain import Pretrain
 from .resume import Resume
 
-INTERRUPTED = 130
+INTERRUPTED = 130  # by Ctrl-C
+TERMINATED = 75  # EX_TEMPFAIL: by a scheduler's signal, which may start the command again
 UNREAD = 1  # as rich ends
 
 
@@ -33,7 +36,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             contextlib.redirect_stderr(nowhere),
         ):
             return _run(arguments)
-    return _run(arguments)
+    with receiving(_interrupt):
+        return _run(arguments)
+
+
+def _interrupt(number: int) -> None:
+    """Ends a command at once; a second signal of the kind ends one that hangs."""
+    signal.signal(number, signal.SIG_DFL)
+    raise interruption(number)
 
 
 def _run(arguments: list[str]) -> int:
@@ -43,7 +53,7 @@ def _run(arguments: list[str]) -> int:
         return UNREAD if _unread() else _report(error)
     except KeyboardInterrupt as interrupt:
         err.print(f"Interrupted; {str(interrupt) or 'nothing was written.'}", markup=False)
-        return INTERRUPTED
+        return TERMINATED if isinstance(interrupt, Terminated) else INTERRUPTED
     except Exception as error:
         if "--debug" in arguments:
             traceback.print_exc()

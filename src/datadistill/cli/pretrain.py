@@ -43,11 +43,11 @@ class Pretrain(PoolChoices, DataChoice):
         if self.processes < 1:
             raise ConfigError(f"processes is {self.processes}.", "Set processes to at least 1.")
         job = self._job()
-        with together(self.processes, worker, debug=self.debug) as team:
+        with together(self.processes, worker, named=job.named, debug=self.debug) as team:
             if team.leads:
                 self._tell(self._made(job, team))
             else:
-                take_part(team)
+                take_part(team, job.named)
 
     def _made(self, job: PoolJob, team: Processes) -> Pool:
         if self.threads is None:

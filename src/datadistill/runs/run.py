@@ -117,11 +117,14 @@ class Run:
             self._warn_of_another_engine(saved)
         team = distillation.team
         team.vote = lambda: Votes(stop.requested, bool(self.budget and self.budget.is_up()))
-        team.begin(lambda: to_bytes(Checkpoint(state, config, prints)))
+        try:
+            team.begin(lambda: to_bytes(Checkpoint(state, config, prints)))
+        except TeamError as error:
+            raise left_alone(error, state, stop) from error
         with logging_to(self.folder.metrics, state.outer_step, saved.log if saved else "") as log:
             saver = Saver(self.folder, config, prints, log, state.outer_step)
             run, state = self._proceed(state, saver, log, stop)
-        check_no_stop(team, state)
+        check_no_stop(team, state, stop)
         stop.at_once = True  # all that follows can be done again from the last checkpoint
         return run._finish(state)
 
@@ -184,7 +187,7 @@ class Run:
                 if last or asked or saver.due(state.outer_step):
                     saver.save(state, run.distillation.config)
                 if asked:
-                    raise stopped(state)
+                    raise stopped(state, stop)
         return run, state
 
     def _within_budget(self, state: RunState, saver: Saver) -> "Run":
