@@ -133,6 +133,13 @@ class Claim(_Record):
     split: str
     examples: Count
     seed: int
+    statistics: str | None = None
+    """What the running statistics of the networks were measured on, where they keep some. None, as
+    in files of earlier versions: they normalised by the batch that they were tested on."""
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_not_there(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in dump(self).items() if value is not None}
 
     def __str__(self) -> str:
         percent = self.metric.startswith("accuracy")
@@ -140,7 +147,10 @@ class Claim(_Record):
         unit = " %" if self.metric == "accuracy" else f" {'% ' * percent}{self.metric}"
         deviation = f" ± {scale * self.std:{form}}" if self.networks > 1 else ""
         over = f" over {self.networks} networks" if self.networks > 1 else ""
-        return f"{scale * self.mean:{form}}{deviation}{unit} on {self.data} {self.split}{over}"
+        used = f", running statistics of {self.statistics}" if self.statistics else ""
+        return (
+            f"{scale * self.mean:{form}}{deviation}{unit} on {self.data} {self.split}{over}{used}"
+        )
 
 
 class Header(_Record):

@@ -34,12 +34,14 @@ class Verify(DataChoice, ModelChoice, PoolChoice, CodeChoice):
         distilled = self.with_pool(self.load_artefact(artefact_at(self.artefact)))
         claim = claim_of(distilled)
         choice = replace(self, **image_shape(distilled, self))
-        data = claimed_split(distilled, *choice.load(data_name(self.data, claim.data)))
+        train, test = choice.load(data_name(self.data, claim.data))
+        data = claimed_split(distilled, train, test)
         with self.bars() as progress:
             result = verify(
                 distilled,
                 data,
                 module=self.own_module(),
+                statistics=train,  # where the claim has them of real data
                 device=self.device,
                 memory=self.memory * MEGABYTE,
                 progress=progress,
