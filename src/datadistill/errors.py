@@ -70,6 +70,10 @@ class NonFiniteError(DataDistillError):
     exit_code = 1
 
 
+class ZeroGradientError(DataDistillError):
+    """The gradient with respect to the distilled inputs is exactly 0: nothing can be learned."""
+
+
 class TeamError(DataDistillError):
     """A process of a run that several make together has ended, or does not answer."""
 

@@ -88,6 +88,9 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     pool has."""
     seed: int = 0
     """Seed of the held-out networks."""
+    statistics: str | None = None
+    """Data set whose training split gives the running statistics of batch normalisation. By default
+    they are those of the distilled images."""
     per_class: Switch = False
     """Print the figure of each class too."""
     curve: Switch = False
@@ -136,7 +139,8 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             return
         with together() as team, self.bars() as progress:
             data = test if self.split == "test" else train
-            results = self._evaluate(distilled, data, ordinary, team, progress)
+            used = choice.load(self.statistics)[0] if self.statistics else None
+            results = self._evaluate(distilled, (data, used), ordinary, team, progress)
         if self.json:
             out.print_json(json.dumps(self._as_json(results)))
             return
@@ -243,18 +247,19 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     def _evaluate(
         self,
         distilled: DistilledData,
-        data: LabelledData,
+        real: tuple[LabelledData, LabelledData | None],
         ordinary: OrdinaryTraining | None,
         team: Processes,
         progress: ProgressCallback,
     ) -> list[Evaluation]:
-        module = self._module(distilled)
+        (data, statistics), module = real, self._module(distilled)
         own = module is None or is_architecture_of(module, distilled)
         settings: dict[str, Any] = {
             "networks": self.networks,
             "module": module if own else None,
             "architecture": None if own else module,
             "seed": self.seed,
+            "statistics": statistics,
             "device": str(team.device(resolve_device(self.device))),
             "memory": self.memory * MEGABYTE,
             "team": team,

@@ -39,12 +39,14 @@ class Verify(DataChoice, ModelChoice, PoolChoice, CodeChoice):
         check_measurable(distilled, self.most_networks)
         self.say(f"Measuring again: {work_of(distilled)}.")
         choice = replace(self, **image_shape(distilled, self))
-        data = claimed_split(distilled, *choice.load(data_name(self.data, claim.data)))
+        train, test = choice.load(data_name(self.data, claim.data))
+        data = claimed_split(distilled, train, test)
         with self.bars() as progress:
             result = verify(
                 distilled,
                 data,
                 module=self.own_module(),
+                statistics=train,  # where the claim has them of real data
                 device=self.device,
                 memory=self.memory * MEGABYTE,
                 most_networks=self.most_networks,

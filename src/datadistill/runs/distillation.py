@@ -22,6 +22,7 @@ from ..core.network import Network
 from ..core.objective import Objective
 from ..core.parametrisation import Parametrisation
 from ..core.random import minibatch, stream
+from ..core.vanishing import FIRST_STEPS, check_gradient
 from ..data import LabelledData
 from ..data.features import Features
 from ..engine import (
@@ -191,6 +192,8 @@ class Distillation:
         distiller, metrics = self.distiller.step(state.distiller, self.batch(state.outer_step))
         if distiller.rejected_in_a_row >= REJECTIONS_ALLOWED:
             raise _hopeless(distiller, metrics, self.distiller.distilled(distiller))
+        if metrics.accepted and distiller.adam.count == min(FIRST_STEPS, self.config.iterations):
+            check_gradient(self.network, distiller, metrics.loss)
         last = self.measure(distiller) if self.due(distiller.outer_step) else None
         seconds = time.perf_counter() - begin
         rates = self.distiller.distilled(distiller).learning_rates.double()

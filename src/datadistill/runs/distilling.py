@@ -1,5 +1,6 @@
 """dd.distill: the whole distillation, from real data to distilled data."""
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from ..errors import ConfigError
 from ..progress import ProgressCallback, silent
 from .config import RunConfig, config_from
 from .distillation import Distillation
+from .initialization import unused_weights
 from .run import Run, distill_in_memory
 from .seams import Given, settings_of
 from .settings import Keep
@@ -52,7 +54,8 @@ def distill(
             or any torch ``Dataset`` of such pairs.
         module: The network: any ``nn.Module`` from inputs to logits. It is not changed.
         initialization: Initial weights to distil for: ``RandomInit()`` by default, or
-            ``FixedInit()`` or ``PoolInit(pool)``; or by a name of :class:`RunConfig`, such as
+            ``FixedInit()`` or ``PoolInit(pool)``, none of which use the module's own weights;
+            ``FixedInit.of(module)`` for those; or by a name of :class:`RunConfig`, such as
             ``"fixed-pretrained"`` with ``weights="alexnet.pth"`` and ``reset_head=True``.
         objective: ``Classification()`` by default, ``Regression()``, ``Poisoning(K, T)``, or your
             own outer loss: any function of logits (N, classes) and labels (N,).
@@ -94,6 +97,8 @@ def distill(
     config = _of_one_process(config_from({**named, **settings}))
     check_installed(config.tensorboard and run is not None)
     distillation = Distillation.prepare(config, real, module, given, place)
+    for note in unused_weights(module, distillation.distiller.initialization):
+        warnings.warn(note, stacklevel=2)
     tested = None if test is None else as_data(test, split="test")
     if run is not None:
         return Run(distillation, RunFolder(Path(run)), tested, progress=progress).go()
