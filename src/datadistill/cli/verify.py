@@ -1,14 +1,14 @@
 """``datadistill verify``: does an artefact still reach what it claims?"""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
 
 from ..core.device import DeviceName
 from ..evaluation import ClaimError, claim_of, claimed_split, verify
-from .artefacts import artefact_at, data_name, image_shape
+from .artefacts import artefact_at, data_name
 from .choices import MEGABYTE, CodeChoice, DataChoice, ModelChoice, PoolChoice
 from .console import Switch, out
 from .figures import as_json
@@ -33,8 +33,8 @@ class Verify(DataChoice, ModelChoice, PoolChoice, CodeChoice):
         """Measures the claim again."""
         distilled = self.with_pool(self.load_artefact(artefact_at(self.artefact)))
         claim = claim_of(distilled)
-        choice = replace(self, **image_shape(distilled, self))
-        data = claimed_split(distilled, *choice.load(data_name(self.data, claim.data)))
+        name = data_name(self.data, claim.data)
+        data = claimed_split(distilled, *self.load_for(distilled, name))
         with self.bars() as progress:
             result = verify(
                 distilled,
