@@ -1,5 +1,6 @@
 """Real data as an artefact means them: its normalization, its classes in its order."""
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from ..core.objective import Objective
 from ..data import LabelledData, Normalization, as_data
 from ..data.labels import as_classes, in_order_of
 from ..data.normalizing import has_pixels
+from ..errors import DataWarning
 from .header import Header
 
 
@@ -58,9 +60,17 @@ def image_shape(input_shape: tuple[int, ...]) -> dict[str, Any]:
 
 def _normalized(real: LabelledData, norm: Normalization | None) -> LabelledData:
     """The same data with the artefact's normalization, if they are pixels of its channels."""
-    pixels = has_pixels(real) or (norm is not None and real.normalization is not None)
-    if not pixels or real.normalization == norm:
+    own = real.normalization
+    if own == norm or not (has_pixels(real) or own):
         return real
-    if norm is not None and len(norm.mean) != real.input_shape[0]:
+    if norm is None:
+        warnings.warn(
+            f"The distilled data were made from inputs that were used unchanged; the pixels of "
+            f"{real.name} are normalised with mean {own and own.mean} and std {own and own.std}.",
+            DataWarning,
+            stacklevel=4,
+        )
+        return real
+    if len(norm.mean) != real.input_shape[0]:
         return real  # inputs of another shape, which are refused in words of their own
     return replace(real, normalization=norm)

@@ -79,7 +79,7 @@ def _obey(arguments: list[str]) -> None:
         sys.stdout.flush()  # while it can be told that nobody reads it
 
 
-def _show_warning(message: Warning | str, *where: Any) -> None:
+def _show_warning(message: Warning | str, *_where: Any) -> None:
     """Prints a warning in one line, without the line of code."""
     err.print(f"warning: {message}", markup=False)
 

@@ -100,7 +100,8 @@ def _unknown(name: str | Path, path: Path) -> DataError:
     )
     if path.is_file():
         return DataError(f"{path} is not an .npz or .csv file.", choices)
-    if isinstance(name, Path) or path.suffix or len(path.parts) > 1:
+    looks_like_path = path.suffix or len(path.parts) > 1 or str(name).endswith(("/", "\\"))
+    if isinstance(name, Path) or looks_like_path:
         return DataError(f"There is no file or folder {path}.", choices)
     return DataError(
         f"There is no data set called {name!r}.{did_you_mean(name, DATA_SETS)}", choices

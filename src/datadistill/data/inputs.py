@@ -35,7 +35,7 @@ def as_inputs(values: Any, where: str) -> Tensor:
         return channels_first(inputs, where)
     if inputs.is_floating_point():
         return inputs
-    if inputs.ndim > 3:
+    if inputs.ndim > 2:
         raise DataError(
             f"{where} has images of type {inputs.dtype}.",
             "Convert pixels from 0 to 255 to bytes: inputs.astype(numpy.uint8).",
@@ -151,8 +151,9 @@ def _from_array(value: Any, where: str) -> Tensor:
             array = array.astype(np.int64)
         return torch.from_numpy(np.ascontiguousarray(array))
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:
+        reason = str(error).partition(". ")[0].rstrip(".")
         raise DataError(
-            f"The inputs of {where[0].lower()}{where[1:]} are no array: {error}",
+            f"The inputs of {where[0].lower()}{where[1:]} are not an array: {reason}.",
             "Provide numbers (examples, …), all inputs of one shape.",
         ) from error
 

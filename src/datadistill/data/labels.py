@@ -128,8 +128,9 @@ def _array(values: Any, where: str) -> np.ndarray:
     try:
         found = np.asarray([*values] if isinstance(values, range) else values)
     except (ValueError, TypeError, RuntimeError) as error:
+        reason = str(error).partition(". ")[0].rstrip(".")
         raise DataError(
-            f"The labels of {where[0].lower()}{where[1:]} are no array: {error}",
+            f"The labels of {where[0].lower()}{where[1:]} are not an array: {reason}.",
             "Provide one integer, string or floating-point number for every input.",
         ) from error
     if found.dtype.kind == "O" and all(isinstance(value, str) for value in found.flat):

@@ -15,8 +15,8 @@ from .normalization import Normalization
 
 NAME = "own data"
 REMEDY = (
-    "Pass a pair (inputs, labels) of arrays, a torch or Hugging Face data set, a pandas DataFrame, "
-    "or the path of a folder or file."
+    "Pass a pair (inputs, labels) of arrays, a torch or Hugging Face data set, or a pandas "
+    "DataFrame; load a folder or file with dd.data.load(path)."
 )
 
 

@@ -42,7 +42,7 @@ def arguments_for(input_shape: Sequence[int], classes: int) -> dict[str, int]:
             case (_,):
                 remedy = "Choose mlp or linear for columns of numbers"
             case (height, width) if height == width:
-                remedy = "If they are grey images, set channels to 1"
+                remedy = "If they are grey images, set channels to 1 or pass inputs[:, None]"
             case (height, width, 1 | 3) if height == width:
                 remedy = "Put the channels first: inputs.transpose(0, 3, 1, 2)"
             case _:

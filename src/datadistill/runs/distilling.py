@@ -14,9 +14,10 @@ from ..core.device import resolve_device, resolve_dtype
 from ..core.initialization import Initialization
 from ..core.objective import Objective, OwnObjective
 from ..core.parametrisation import Parametrisation
+from ..core.seam import parse
 from ..core.update import UpdateRule
 from ..data import LabelledData, as_data
-from ..data.labels import from_zero
+from ..data.labels import as_classes, check_several_classes, from_zero
 from ..errors import ConfigError, ModelError
 from ..progress import ProgressCallback, silent
 from .config import RunConfig, config_from
@@ -86,6 +87,9 @@ def distill(
         named["initialization"], initialization = initialization, None
     given = Given(initialization, objective, adjoint, update_rule, parametrisation)
     place, (real, tested) = resolve_device(device), _real_data(train, test, settings)
+    if _has_classes(objective):
+        real = from_zero(as_classes(real))
+        check_several_classes(real)
     module, model = _network(module, real, settings)
     named |= {
         "data": _lasting(train) if isinstance(train, str | Path) else real.name,
@@ -127,11 +131,18 @@ def _real_data(
             "Leave it out, or load the data with it: dd.data.load(…).",
         )
     else:
-        real = from_zero(as_data(train))
+        real = as_data(train)
     if isinstance(test, str | Path):
         _, test = data.load(test, settings.get("data_dir"), **options)
     tested = None if test is None else as_data(test, "test", normalization=real.normalization)
     return real, tested
+
+
+def _has_classes(objective: Objective | str | None) -> bool:
+    """Whether labels are classes: unless an objective says that they are not."""
+    if isinstance(objective, str):
+        return getattr(Objective.known().get(parse(objective)[0]), "has_classes", True)
+    return objective is None or objective.has_classes
 
 
 def _lasting(name: str | Path) -> str:

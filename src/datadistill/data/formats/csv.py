@@ -69,8 +69,7 @@ def _read(path: Path) -> tuple[list[str], list[list[str]]]:
     for number, line in enumerate(lines[1:], 2):
         if len(line) != len(names):
             raise DataError(
-                f"{path} has {len(names)} names in the first line but {len(line)} cells in row "
-                f"{number}.",
+                f"{path} has {len(line)} of {len(names)} cells in row {number}.",
                 remedy,
             )
     return names, lines[1:]

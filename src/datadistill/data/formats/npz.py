@@ -125,7 +125,7 @@ def _inputs(path: Path, inputs: np.ndarray, *, grey: bool) -> np.ndarray:
         return channels_first(torch.from_numpy(inputs), str(path)).numpy()
     if inputs.dtype.kind == "f" and inputs.dtype.itemsize in (2, 4, 8):
         return inputs[:, None] if grey and inputs.ndim == 3 else inputs
-    if inputs.dtype.kind in "iu" and inputs.ndim in (2, 3):
+    if inputs.dtype.kind in "iu" and inputs.ndim == 2:
         return inputs.astype(np.int64)  # token ids
     raise _bad(path, f"has inputs of type {inputs.dtype}, not uint8 or floats")
 
