@@ -78,3 +78,7 @@ class TeamError(DataDistillError):
     """A process of a run that several make together has ended, or does not answer."""
 
     exit_code = 1
+
+
+class DataWarning(UserWarning):
+    """Real data can be used as they are, but probably not as they were meant."""

@@ -243,5 +243,3 @@ def test_a_picture_takes_text_as_it_is_and_draws_a_bounded_number(
 
     draw(dd.load(changed(fixed, change, tmp_path)), tmp_path / "picture.png")
     assert (tmp_path / "picture.png").is_file()
-
-

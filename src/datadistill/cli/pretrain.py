@@ -30,7 +30,8 @@ class Pretrain(PoolChoices, DataChoice):
     """
 
     data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
-    """Data set by name (datadistill data lists them), a folder of images or an .npz file."""
+    """Data set by name (datadistill data lists them), a folder of images, an .npz or .csv
+    file."""
     pool: Path | None = None
     """Folder of the pool. By default pools/DATA-MODEL."""
     memory: int = 1024

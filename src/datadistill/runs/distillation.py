@@ -25,6 +25,8 @@ from ..core.random import minibatch, stream
 from ..core.vanishing import FIRST_STEPS, check_gradient
 from ..data import LabelledData
 from ..data.features import Features
+from ..data.labels import as_classes, check_several_classes, from_zero
+from ..data.token_ids import check_learnable
 from ..engine import (
     EngineRecord,
     Engines,
@@ -105,8 +107,12 @@ class Distillation:
             one.check_recordable()
         beginning = InitialWeights.of(config, module, given.initialization)
         module = beginning.module
-        network = Network(module, data.example(), device=device, dtype=dtype)
         objective = given.objective or make(Objective, config)
+        if objective.has_classes:
+            data = from_zero(as_classes(data))
+            check_several_classes(data)
+        check_learnable(module, data)
+        network = Network(module, data.example(), device=device, dtype=dtype)
         initialization = beginning.initialization(network, data)
         check_enough(initialization, config.test_networks or 1)
         objective.check(network.outputs, data.labels, complete=True)
