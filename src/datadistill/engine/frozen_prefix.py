@@ -205,7 +205,7 @@ def _agrees(network: Network, found: Split) -> bool:
     """Whether the two halves give what the network gives, for each example by itself."""
     if {*found.head.weights} != {*network.weights}:
         return False
-    # Of a last layer that is reset, every output is the same: other weights tell more.
+    # Of a last layer that is reset, every output is the same: other weights show more.
     weights = {name: w + 0.1 * _noise(name, w) for name, w in network.weights.items()}
     weights, example = network.stack([weights]), network.example
     with torch.no_grad():

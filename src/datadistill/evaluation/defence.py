@@ -1,6 +1,6 @@
 """A defender's view: what simple measures do to an attack, and what they cost honest training.
 
-For people who train online on data from others. Three measures are tried on the very step of an
+For people who train online on data from others. Three measures are tried on the steps of an
 attack: a cap on how far one update may move the weights, a smaller learning rate, and a check that
 refuses a step whose loss or gradient is larger than those of honest batches.
 """

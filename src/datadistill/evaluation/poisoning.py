@@ -76,7 +76,7 @@ class Attack:
     Attributes:
         before: The networks as they were.
         after: The same networks after the steps.
-        objective: Which class is attacked, and what it shall be called.
+        objective: The attacked class and the target class.
         data: What the data set is called.
         split: Which part of it was used.
         examples: How many examples that were.
@@ -230,7 +230,7 @@ def victims_of(
         module: The network, where it is not built in.
         seed: Which held-out networks.
         device: Where to compute.
-        memory: Bound of bytes.
+        memory: Memory limit in bytes.
         progress: Called after every group of networks.
     """
     learners = Learners.of(distilled, data, networks, module, None, device)

@@ -39,7 +39,7 @@ def contents_of(
 
 
 def write_chunk(folder: Path, weights: Weights, contents: Contents) -> Path:
-    """Writes a file of networks, whole or not at all."""
+    """Writes a file of networks atomically."""
     path = folder / contents.file_name
     tensors = {name: w.detach().cpu().contiguous() for name, w in weights.items()}
     metadata = {KEY: canonical(contents.model_dump())}
@@ -65,7 +65,7 @@ def read_chunk(path: Path) -> Chunk:
 
 
 def read_network(path: Path, chunk: Chunk, number: int) -> Weights:
-    """Reads one network and nothing else of a file; checks that it is whole."""
+    """Reads one network and nothing else of a file; checks that it is complete."""
     j = number - chunk.first
     try:
         with _opened(path) as file:

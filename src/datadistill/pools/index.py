@@ -128,7 +128,7 @@ class Index(_Record):
         return {number for chunk in self.chunks_of(part) for number in chunk.numbers}
 
     def trouble(self) -> str | None:
-        """What is wrong with files that are whole but do not belong together."""
+        """What is wrong with files that are complete but do not belong together."""
         identity = self.origin.identity
         seen: dict[str, Chunk] = {}
         for part in PARTS:
@@ -184,7 +184,7 @@ def read_index(folder: Path) -> Index:
 
 
 def write_index(folder: Path, index: Index) -> None:
-    """Writes the index, whole or not at all."""
+    """Writes the index atomically."""
     content = json.dumps(index.model_dump(mode="json"), indent=1) + "\n"
     write_atomically(path_of(folder), content.encode(), make_folder=False)
 

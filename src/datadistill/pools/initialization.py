@@ -118,7 +118,7 @@ class HeldOutInit(Initialization):
 
     Attributes:
         of: What the pool is called that was distilled for.
-        pool: The pool, where it is at hand.
+        pool: The pool, if it has been given.
         record_of: What is recorded of it.
     """
 
@@ -146,7 +146,7 @@ class HeldOutInit(Initialization):
 
     @property
     def found(self) -> Pool:
-        """The pool; an error where it is not at hand."""
+        """The pool; an error if it has not been given."""
         if self.pool is None:
             raise PoolError(
                 f"These distilled data are for networks of the pool {self.of}, which is not "
