@@ -148,7 +148,9 @@ def _shape(draw: random.Random, tensors: Tensors, _: Header) -> None:
         lambda: torch.cat([tensor, tensor]),
         lambda: tensor.movedim(0, -1),
         lambda: tensor.reshape(-1)[0],
-        lambda: tensor.new_zeros(tuple(draw.choice([0, 1, 2, 3]) for _ in range(draw.randint(0, 7)))),
+        lambda: tensor.new_zeros(
+            tuple(draw.choice([0, 1, 2, 3]) for _ in range(draw.randint(0, 7)))
+        ),
         lambda: tensor.new_zeros(tensor.numel(), 0, 2**40),
     ]
     if tensor.ndim:

@@ -123,9 +123,7 @@ def _evaluated(distilled: dd.DistilledData, base: Base) -> None:
 def _verified(distilled: dd.DistilledData, base: Base) -> None:
     claim, module = distilled.claim, base.module() if base.module else None
     examples = min(claim.examples, EXAMPLES) if claim else EXAMPLES
-    result = dd.verify(
-        distilled, _data(distilled, examples), module=module, most_networks=NETWORKS
-    )
+    result = dd.verify(distilled, _data(distilled, examples), module=module, most_networks=NETWORKS)
     assert str(result)
     far = max(0.01, 3 / examples) if result.claim.is_accuracy else 0.01 * abs(result.claim.mean)
     worse = result.claim.mean - result.found.mean
@@ -151,7 +149,7 @@ def _data(distilled: dd.DistilledData, examples: int) -> dd.LabelledData:
     return dd.LabelledData(inputs, targets, name="digits", split="test")
 
 
-def _too_long(number: int, frame: FrameType | None) -> None:
+def _too_long(_: int, __: FrameType | None) -> None:
     raise BrokenError("over_time", f"more than {SECONDS:.0f} s")
 
 

@@ -1,7 +1,6 @@
 """Hostile but correctly hashed artefacts: a small part of ``python -m benchmarks.hostile``."""
 
 import pytest
-
 from benchmarks.hostile.artefact_trial import Trial
 from benchmarks.hostile.artefacts import run
 from benchmarks.hostile.counts import Counts

@@ -81,9 +81,7 @@ def check_labels(labels: Tensor, outputs: torch.Size, objective: Objective) -> N
         _check_range(labels, objective.classes(outputs), "classes")
 
 
-def tried_on_meta(
-    header: Header, steps: Steps, carried: Weights
-) -> tuple[nn.Module, Trial] | None:
+def tried_on_meta(header: Header, steps: Steps, carried: Weights) -> tuple[nn.Module, Trial] | None:
     """A built-in network, fitted and tried; None for a user's own.
 
     It has no memory on the meta device, unless it is small.
