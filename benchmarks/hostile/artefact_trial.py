@@ -23,7 +23,7 @@ BYTES = 2**30
 OPERATIONS = 10**9
 UPDATES = 500
 """More than these are not trained: the artefact says beforehand that it takes longer."""
-DRAWN = 25
+DRAWN = 100
 """Every so manieth artefact is drawn, which takes long."""
 NETWORKS = 8
 
