@@ -42,7 +42,9 @@ def test_an_artefact_that_falls_short_exits_with_1(
     assert main(["verify", "run"]) == 1
     captured = capsys.readouterr()
     assert "The claim does not hold within 0.83 points (rounding" in captured.out
-    assert "Measuring again: 1 network(s), 3 update(s) each, tested on 360 ex" in captured.err
+    assert (
+        "Measuring again: 1 network(s), 3 update(s) each, tested on 360 examples." in captured.err
+    )
     assert "run does not reach what it claims." in captured.err
     assert main(["verify", "run", "--json"]) == 1
     figures = json.loads(capsys.readouterr().out)

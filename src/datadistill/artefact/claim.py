@@ -1,8 +1,15 @@
 """A figure that distilled data claim to reach, and which figures there can be."""
 
 import math
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from .bounds import Count, Finite, Text, Whole
 
@@ -28,6 +35,13 @@ class Claim(BaseModel):
     split: Text
     examples: Count
     seed: Whole
+    statistics: Text | None = None
+    """What the running statistics of the networks were measured on, where they keep some. None, as
+    in files of earlier versions: they normalised by the batch that they were tested on."""
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_not_there(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in dump(self).items() if value is not None}
 
     @property
     def is_accuracy(self) -> bool:
@@ -65,4 +79,7 @@ class Claim(BaseModel):
         unit = " %" if self.metric == "accuracy" else f" {'% ' * self.is_accuracy}{self.metric}"
         deviation = f" ± {scale * self.std:{form}}" if self.networks > 1 else ""
         over = f" over {self.networks} networks" if self.networks > 1 else ""
-        return f"{scale * self.mean:{form}}{deviation}{unit} on {self.data} {self.split}{over}"
+        used = f", running statistics of {self.statistics}" if self.statistics else ""
+        return (
+            f"{scale * self.mean:{form}}{deviation}{unit} on {self.data} {self.split}{over}{used}"
+        )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -28,6 +29,7 @@ from .container import write_container
 from .cost import Cost
 from .finite import checked
 from .header import Header
+from .statistics import Statistics
 
 CARRY_LIMIT = 256 * 2**20
 """Bytes of initial weights and constants above which a file holds only their hash."""
@@ -184,26 +186,33 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         *,
         seed: int = 0,
         keep_weights: bool = False,
+        statistics: Any = None,
         device: str = "auto",
         progress: ProgressCallback = silent,
     ) -> nn.Module:
         """Trains a network on the distilled data, by the schedule they were made for.
+
+        Dropout is off, as it was in distillation.
 
         Args:
             module: A module of the same architecture; it is copied, not changed. Only needed
                 where the architecture is not built in.
             seed: Which network of a random initialization, or of a pool's held-out ones.
             keep_weights: Start from the module's own weights, not from the initialization.
+            statistics: Real data whose statistics batch normalisation is to use; by default those
+                of the distilled images.
             device: Where to train: auto, cpu, cuda or mps.
             progress: Called after every update.
 
         Returns:
-            A plain trained ``nn.Module``. It takes inputs normalised by ``normalization``.
+            A plain trained ``nn.Module`` in eval mode, whose running statistics are set. It takes
+            inputs normalised by ``normalization``.
 
         Raises:
             NonFiniteError: The network has diverged.
         """
         network = self.network(module, device)
+        measured = Statistics.of(statistics, self.inputs, network)
         if keep_weights:
             theta0 = network.stack([network.weights])
         else:
@@ -211,7 +220,8 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
             generators = networks_for(seed, "trained network", [number])
             theta0 = self.initial_weights(network, generators)
         trained = self.train_networks(network, theta0, progress)
-        return checked(network.module({name: w[0] for name, w in trained.items()}))
+        usable = measured.added_to(trained, network)
+        return checked(network.module({name: w[0] for name, w in usable.items()}))
 
     def train_networks(
         self, network: Network, theta0: Weights, progress: ProgressCallback = silent

@@ -19,6 +19,7 @@ from ..core.initialization import Initialization, Scheme
 from ..core.objective import Objective
 from ..core.seam import Record, Seam
 from ..core.update import UpdateRule
+from ..engine import Engines
 from ..errors import ConfigError
 from ..models.description import Architecture
 from .bounds import Count, Moderate, Scale, Text, Whole, check_plain
@@ -137,4 +138,6 @@ class Header(_Record):
     data: Text
     claim: Claim | None
     configuration: dict[str, Any]
+    engines: Engines = ()
+    """The engines that computed the data, in order; none if that is not known."""
     versions: dict[str, Text]

@@ -1,7 +1,7 @@
 """``datadistill verify``: does an artefact still reach what it claims?"""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
@@ -9,7 +9,7 @@ import tyro
 from ..core.device import DeviceName
 from ..evaluation import ClaimError, claim_of, claimed_split, verify
 from ..evaluation.verification import CONFIDENCE, MOST_NETWORKS, check_measurable, work_of
-from .artefacts import artefact_at, data_name, image_shape
+from .artefacts import artefact_at, data_name
 from .choices import MEGABYTE, CodeChoice, DataChoice, ModelChoice, PoolChoice
 from .console import Switch, out
 from .figures import as_json
@@ -38,13 +38,15 @@ class Verify(DataChoice, ModelChoice, PoolChoice, CodeChoice):
         claim = claim_of(distilled)
         check_measurable(distilled, self.most_networks)
         self.say(f"Measuring again: {work_of(distilled)}.")
-        choice = replace(self, **image_shape(distilled, self))
-        data = claimed_split(distilled, *choice.load(data_name(self.data, claim.data)))
+        name = data_name(self.data, claim.data)
+        train, test = self.load_for(distilled, name)
+        data = claimed_split(distilled, train, test)
         with self.bars() as progress:
             result = verify(
                 distilled,
                 data,
                 module=self.own_module(),
+                statistics=train,  # where the claim has them of real data
                 device=self.device,
                 memory=self.memory * MEGABYTE,
                 most_networks=self.most_networks,

@@ -7,6 +7,7 @@ from typing import Any
 from torch import nn
 
 from ..artefact import Claim, DistilledData
+from ..artefact.statistics import BATCH, DISTILLED, name_of
 from ..data import LabelledData, as_data
 from ..engine.side_by_side import DEFAULT_BYTES
 from ..errors import ArtefactError, DataDistillError, DataError, PoolError
@@ -196,6 +197,7 @@ def verify(
     data: Any,
     *,
     module: nn.Module | None = None,
+    statistics: Any = None,
     device: str = "auto",
     memory: int = DEFAULT_BYTES,
     most_networks: int = MOST_NETWORKS,
@@ -207,6 +209,7 @@ def verify(
         distilled: The distilled data.
         data: The real data that the claim was measured on; see :func:`claimed_split`.
         module: The network, where it is not built in.
+        statistics: The real data that the claim names for running statistics, if it does.
         device: Where to compute.
         memory: Bound of bytes.
         most_networks: A claim over more networks is refused: the artefact says how many.
@@ -232,8 +235,21 @@ def verify(
         networks=claim.networks,
         module=module,
         seed=claim.seed,
+        statistics=_claimed_statistics(claim, statistics),
         device=device,
         memory=memory,
         progress=progress,
     )
     return Verification(claim, found, distilled.objective.higher_is_better)
+
+
+def _claimed_statistics(claim: Claim, given: Any) -> Any:
+    """What the running statistics are measured on, as the claim has it."""
+    if claim.statistics in (None, DISTILLED):
+        return None if claim.statistics else BATCH
+    if given is None or name_of(as_data(given)) != claim.statistics:
+        raise DataError(
+            f"The claim was measured with running statistics of {claim.statistics}.",
+            "Pass these data as statistics.",
+        )
+    return given
