@@ -20,7 +20,6 @@ SHOWN = 5  # learning rates that fit beside an image
 COLUMNS = 20  # images in a row at most
 MOST = 400  # images that are drawn, each of which takes a while
 LETTERS = 200  # of a title
-PLAIN_TEXT = {"font.family": "DejaVu Sans", "font.size": 7, "text.parse_math": False}
 
 
 def draw(distilled: DistilledData, path: Path) -> None:
@@ -45,7 +44,7 @@ def draw(distilled: DistilledData, path: Path) -> None:
     labels = [_label(distilled, number) for number in range(count)]
     size = 9 if rows == 1 and max(map(len, labels)) <= _letters(9) else 6
     width, height = MARGIN + columns * IMAGE + 0.15, top + steps * rows * pitch + 0.15
-    with mpl.rc_context(PLAIN_TEXT):
+    with mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 7, "text.parse_math": False}):
         figure = Figure(figsize=(width, height), facecolor="white")
         FigureCanvasAgg(figure)
         title = _cut(_title(distilled, steps * count), LETTERS)
