@@ -12,7 +12,6 @@ from benchmarks.power_loss.disk import Fates, Recorder, Tree, lay_out, tree_of
 from datadistill.errors import DataDistillError
 from datadistill.files import TEMPORARY
 
-
 ALL = Fates("all", lambda: "kept", lambda: True)
 
 
