@@ -5,18 +5,23 @@ functions of their own, in the order in which they happen, so that tests can sto
 a call or cut the power at each.
 """
 
+import atexit
 import contextlib
 import os
 import re
 import secrets
+import shutil
+import tempfile
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from platformdirs import user_cache_path
 
 from .errors import FileError
 from .flock import in_use, is_stale
+from .notices import warn_once
 
 MARK = "datadistill-"
 TEMPORARY = re.compile(rf"\..*\.{MARK}[0-9a-f]{{8}}(\.[^.]*)?")
@@ -33,8 +38,23 @@ _guards: dict[Path, Callable[[], None]] = {}
 
 
 def cache_folder() -> Path:
-    """The folder for downloaded data sets and compiled code, e.g. ``~/.cache/datadistill``."""
-    return user_cache_path("datadistill", appauthor=False, opinion=False)
+    """The folder for downloaded data sets and compiled code, e.g. ``~/.cache/datadistill``.
+
+    A user without a home folder gets a private temporary one, which ends with the process.
+    """
+    found = user_cache_path("datadistill", appauthor=False, opinion=False)
+    return _temporary_cache() if found.parts[:1] == ("~",) else found
+
+
+@cache
+def _temporary_cache() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="datadistill-"))  # 0700
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    warn_once(
+        "This user has no home folder: downloads and compiled code are kept in a temporary folder "
+        "and lost at the end. Set HOME or XDG_CACHE_HOME to keep them."
+    )
+    return folder
 
 
 def write_atomically(path: Path, content: bytes, *, make_folder: bool = True) -> None:

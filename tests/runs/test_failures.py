@@ -173,9 +173,9 @@ def test_a_folder_removed_while_the_run_is_going_ends_it_with_a_clear_message(
     assert not run.exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_first_signal_finishes_the_step_saves_it_and_ends_with_code_130(
-    tmp_path: Path, number: signal.Signals
+@pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 75)])
+def test_a_first_signal_finishes_the_step_saves_it_and_ends_with_the_code_of_the_signal(
+    tmp_path: Path, number: signal.Signals, expected: int
 ) -> None:
     run = tmp_path / "run"
     arguments = [*endless(tmp_path / "data.npz"), "--checkpoint-every", "1000000"]
@@ -183,7 +183,7 @@ def test_a_first_signal_finishes_the_step_saves_it_and_ends_with_code_130(
     wait_for_rows(run, 5, process)
     process.send_signal(number)
     code, said = finish(process)
-    assert code == 130, said
+    assert code == expected, said
     reached = newest(run / "checkpoints")[0].state.outer_step
     assert reached >= 5
     assert f"outer step {reached:,} is saved.\nTo resume: datadistill resume {run}\n" in said

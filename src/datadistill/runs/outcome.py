@@ -39,9 +39,23 @@ class Outcome:
         progress: ProgressCallback,
     ) -> "Outcome":
         """Keeps the best or the last, as the configuration says, and tests them once."""
+        state = distillation.measured(state)
         last, best = distillation.last(state), distillation.best(state)
-        kept = best if distillation.config.keep == "best" and best else last
+        kept = best if best and distillation.keeps_best(state) else last
         return cls(last, best, with_test_claim(distillation, kept, test, progress))
+
+    def __str__(self) -> str:
+        """What the last and the best reach on held-out data, and which of them is kept."""
+        if self.best is None:
+            return "There are no held-out data: kept the last distilled data."
+        last, best = (_step(distilled) for distilled in (self.last, self.best))
+        if last == best:
+            return f"The last distilled data are the best on held-out data: {self.best.claim}."
+        return (
+            f"Last (outer step {last:,}): {self.last.claim or 'not finite'}\n"
+            f"Best (outer step {best:,}): {self.best.claim}\n"
+            f"Kept the {'best' if _step(self.kept) == best else 'last'}."
+        )
 
     def write(self, folder: RunFolder, state: RunState, keep: str) -> None:
         """Writes the artefacts, then the results."""
@@ -111,6 +125,10 @@ def load_finished(folder: RunFolder, distillation: Distillation) -> DistilledDat
     return replace(distilled, module=distillation.module, pool=pool)
 
 
+def _step(distilled: DistilledData) -> int:
+    return distilled.header.configuration["outer_step"]
+
+
 def _identity(state: RunState) -> str:
     """A hash of what was learned, which no other run has."""
     return weights_hash(state.distiller.parameters)
@@ -121,7 +139,7 @@ def _summary(path: Path, distilled: DistilledData | None) -> dict[str, Any] | No
         return None
     claim = distilled.claim
     return {
-        "outer_step": distilled.header.configuration["outer_step"],
+        "outer_step": _step(distilled),
         "claim": claim and claim.model_dump(),
         "sha256": file_hash(path),
     }

@@ -15,6 +15,7 @@ from ...artefact.container import SCHEMA_VERSION, decode, encode, read_container
 from ...core.distilled import Steps
 from ...core.distiller import DistillerState
 from ...core.optimizer import AdamState
+from ...engine import Engines
 from ...errors import ArtefactError, ConfigError, NonFiniteError, RunError
 from ..config import RunConfig, config_from
 from ..state import Measured, RunState
@@ -44,6 +45,7 @@ class _Header(_Record):
     last: _Reached | None
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     configuration: dict[str, Any]
+    engines: Engines = ()
     fingerprint: dict[str, str]
     log: Annotated[str, Field(pattern=r"^([0-9a-f]{8})?$")] = ""
 
@@ -105,6 +107,7 @@ def to_bytes(checkpoint: Checkpoint) -> bytes:
         last=_reached(state.last),
         seconds=state.seconds,
         configuration=checkpoint.config.mapping(),
+        engines=state.engines,
         fingerprint=checkpoint.fingerprint,
         log=checkpoint.log,
     )
@@ -238,4 +241,4 @@ def _state(header: _Header, tensors: dict[str, Tensor]) -> RunState:
         rejected_in_a_row=header.rejected_in_a_row,
     )
     best, last = measured("best/", header.best), measured("last/", header.last)
-    return RunState(distiller, best, last, header.seconds)
+    return RunState(distiller, best, last, header.seconds, header.engines)
