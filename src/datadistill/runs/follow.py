@@ -40,7 +40,7 @@ def follow(team: Processes, named: Named) -> None:
     prints = distillation.fingerprint(sent.fingerprint)
     check_fingerprint(sent.fingerprint, prints)
     team.link.ready()
-    with _signals_as_votes(team) as stop:
+    with signals_as_votes(team) as stop:
         state = sent.state.to(distillation.distiller.network.device)
         distillation, state = _proceed(distillation, state, stop)
         Outcome.of(distillation, state, loaded.test, silent)
@@ -78,7 +78,7 @@ def _proceed(
 
 
 @contextlib.contextmanager
-def _signals_as_votes(team: Processes) -> Generator[Stop]:
+def signals_as_votes(team: Processes) -> Generator[Stop]:
     """SIGTERM is a vote, which all count at the next sum; the other signals reach process 0 too."""
     stop = Stop()
 
