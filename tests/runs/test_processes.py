@@ -117,9 +117,9 @@ def test_two_processes_make_the_run_of_one_and_one_goes_on_with_it(
     assert main(["resume", str(one), "--iterations", "25"]) == 0
     capsys.readouterr()
     assert main(["resume", str(two), "--iterations", "25", "--processes", "1"]) == 0
-    assert (
-        "processes changed from 2 to 1: results may differ by rounding." in capsys.readouterr().err
-    )
+    told = capsys.readouterr().err
+    assert "may change the last bits of the result: processes: 2 → 1.\nTo compute as before" in told
+    assert f"datadistill resume {two} --engine fast --threads 1 --processes 2\n" in told
     left, right = (dd.load(RunFolder(run).distilled) for run in (one, two))
     assert relative_error(right.inputs, left.inputs) < 1e-5
     assert right.claim == left.claim
@@ -279,8 +279,8 @@ def test_a_run_listens_to_this_machine_only_and_ends_by_two_ctrl_c_though_its_wo
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
     code, said = finish(process)
-    assert time.monotonic() - begin < STOP_TIMEOUT / 2
-    assert code == 130
+    assert time.monotonic() - begin < 3 * STOP_TIMEOUT  # of the 600 s that torch would wait
+    assert code == 130, said
     assert f"will be repeated.\nTo resume: datadistill resume {run}" in said
     assert "Traceback" not in said
     assert not alive(other)
@@ -310,8 +310,8 @@ def test_a_signal_ends_a_run_whose_worker_is_never_ready(words: list[str], tmp_p
     process.send_signal(signal.SIGUSR1)
     begin = time.monotonic()
     code, said = finish(process)
-    assert time.monotonic() - begin < STOP_TIMEOUT
-    assert code == 75
+    assert time.monotonic() - begin < 3 * STOP_TIMEOUT
+    assert code == 75, said
     assert "Interrupted; outer step 0 is saved." in said
     assert not alive(other)
 

@@ -1,6 +1,7 @@
 """What the user sees while something runs: messages and progress bars."""
 
 import contextlib
+import logging
 import os
 import time
 from collections.abc import Callable, Generator, Mapping
@@ -37,6 +38,24 @@ def print_table(table: Table) -> None:
     """Prints a table; each row in one line where the output is piped."""
     console = out if out.is_terminal else Console(width=200, highlight=False)
     console.print(table)
+
+
+class _Warnings(logging.Handler):
+    """Prints what the library warns of, above progress bars."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        err.print(f"warning: {record.getMessage()}", markup=False)
+
+
+@contextlib.contextmanager
+def warnings_shown() -> Generator[None]:
+    """Shows warnings on standard error, also where results alone are wanted (``--quiet``)."""
+    logger, handler = logging.getLogger("datadistill"), _Warnings(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 @contextlib.contextmanager

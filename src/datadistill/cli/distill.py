@@ -19,7 +19,7 @@ from ..runs.follow import follow_torchrun, worker
 from ..runs.initialization import weights_file
 from ..runs.planning.budget import TimeBudget
 from ..runs.planning.cost import Cost, measure_cost
-from ..runs.planning.division import divided, is_divided
+from ..runs.planning.division import divided, flags_of, is_divided
 from ..runs.recipes import Preset, read_recipe
 from ..runs.run import Run
 from ..runs.settings import GROUPS
@@ -87,7 +87,8 @@ class Distill(Common):
             loaded, measured = divided(load(config))
             config = loaded.config
             if len(measured) > 1:
-                self.say(f"Measured here: {'; '.join(map(str, measured))}.")
+                found = "; ".join(map(str, measured))
+                self.say(f"Measured here: {found}. Chosen: {flags_of(config)}.")
         with together(config.processes or 1, worker, named=named, debug=self.debug) as team:
             self._lead(loaded or load(config), team, folder, deadline or None)
 
@@ -100,6 +101,7 @@ class Distill(Common):
             f"Distilling {len(train):,} examples of {train.name} for {config.model}, "
             f"{config.initialization} initialization: steps {config.steps}, epochs {config.epochs}."
         )
+        self.say(f"Computed by: {distillation.engine_record}.")
         if deadline is not None or self.dry_run or not self.quiet:
             team.assemble()
             cost = measure_cost(distillation, test)

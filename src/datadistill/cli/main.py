@@ -5,16 +5,18 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from ..errors import ConfigError, DataDistillError
+from ..errors import ConfigError, DataDistillError, DataWarning
 from ..runs.team.processes import is_worker, world_size
 from ..runs.team.signals import Terminated, interruption, receiving
 from ..version import __version__
-from .console import err, out
+from .console import err, out, warnings_shown
 from .distill import Distill
 from .evaluate import Evaluate
 from .parsing import parse, print_commands
@@ -62,6 +64,13 @@ def _run(arguments: list[str]) -> int:
 
 
 def _carry_out(arguments: list[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DataWarning)
+        warnings.showwarning = _show_warning
+        _obey(arguments)
+
+
+def _obey(arguments: list[str]) -> None:
     try:
         if arguments in (["--version"], ["version"]):
             out.print(f"datadistill {__version__}")
@@ -75,9 +84,15 @@ def _carry_out(arguments: list[str]) -> None:
             raise ConfigError(
                 f"datadistill {arguments[0]} runs in one process.", "Start it without torchrun."
             )
-        command.run()
+        with warnings_shown():
+            command.run()
     finally:
         sys.stdout.flush()  # while it can be told that nobody reads it
+
+
+def _show_warning(message: Warning | str, *_where: Any) -> None:
+    """Prints a warning in one line, without the line of code."""
+    err.print(f"warning: {message}", markup=False)
 
 
 def _report(error: Exception) -> int:

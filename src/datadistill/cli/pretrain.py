@@ -30,7 +30,8 @@ class Pretrain(PoolChoices, DataChoice):
     """
 
     data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
-    """Data set by name (datadistill data lists them), a folder of images or an .npz file."""
+    """Data set by name (datadistill data lists them), a folder of images, an .npz or .csv
+    file."""
     pool: Path | None = None
     """Folder of the pool. By default pools/DATA-MODEL."""
     memory: int = 1024
@@ -50,6 +51,9 @@ class Pretrain(PoolChoices, DataChoice):
                 take_part(team, job.named)
 
     def _made(self, job: PoolJob, team: Processes) -> Pool:
+        if self.threads is None:
+            count = f"--threads {team.threads()} --processes {team.size}"
+            self.say(f"To repeat it to the last bit: {count}.")
         with self.bars() as progress:
             return job.make(team, progress, None if self.quiet else self.say)
 

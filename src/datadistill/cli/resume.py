@@ -44,7 +44,8 @@ class Resume(Common):
     threads: int | None = None
     """CPU threads of each process. Another number may change the last bits of the result."""
     engine: EngineName | None = None
-    """Engine: fast or plain. Another one may change the last bits of the result."""
+    """Engine: fast, kernels (fast, never without C kernels), torch (fast without C kernels) or
+    plain. By default the run's; another one may change the last bits of the result."""
     model: str | None = None
     """Your own network, if the run has one: code runs only if you name it yourself."""
     data: str | None = None

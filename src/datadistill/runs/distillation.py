@@ -22,9 +22,21 @@ from ..core.network import Network
 from ..core.objective import Objective
 from ..core.parametrisation import Parametrisation
 from ..core.random import minibatch, stream
+from ..core.vanishing import FIRST_STEPS, check_gradient
 from ..data import LabelledData
 from ..data.features import Features
-from ..engine import Team, chosen, engine_for, using
+from ..data.labels import as_classes, check_several_classes, from_zero
+from ..data.token_ids import check_learnable
+from ..engine import (
+    EngineRecord,
+    Engines,
+    Team,
+    chosen,
+    continued,
+    engine_for,
+    record_of,
+    using,
+)
 from ..engine.frozen_prefix import FrozenFeatures, Split, split_frozen, steps_through
 from ..engine.team import check_division
 from ..errors import NonFiniteError
@@ -95,8 +107,12 @@ class Distillation:
             one.check_recordable()
         beginning = InitialWeights.of(config, module, given.initialization)
         module = beginning.module
-        network = Network(module, data.example(), device=device, dtype=dtype)
         objective = given.objective or make(Objective, config)
+        if objective.has_classes:
+            data = from_zero(as_classes(data))
+            check_several_classes(data)
+        check_learnable(module, data)
+        network = Network(module, data.example(), device=device, dtype=dtype)
         initialization = beginning.initialization(network, data)
         check_enough(initialization, config.test_networks or 1)
         objective.check(network.outputs, data.labels, complete=True)
@@ -106,7 +122,7 @@ class Distillation:
         config = config.for_examples(len(data))
         with using(config.engine):
             engine = chosen()
-            split = split_frozen(network) if engine == "fast" else None
+            split = split_frozen(network) if engine != "plain" else None
             unrolled = split.head if split else network
             distiller = _distiller(config, unrolled, initialization, objective, given, split)
             engine_of_run = _engine(distiller, config, team)
@@ -144,6 +160,13 @@ class Distillation:
         with using(config.engine):
             return replace(self.distiller, own_engine=_engine(self.distiller, config, team))
 
+    @property
+    def engine_record(self) -> EngineRecord:
+        """What computes: all that is known to change the last bits of a result."""
+        config, engine = self.config, self.distiller.engine
+        with using(config.engine):
+            return record_of(engine, self.network, config.threads or 1, self.team.size)
+
     def images(self, state: DistillerState) -> Steps:
         """The distilled data as they stand: images, also where features are unrolled."""
         parametrisation = self.distiller.parametrisation
@@ -175,6 +198,8 @@ class Distillation:
         distiller, metrics = self.distiller.step(state.distiller, self.batch(state.outer_step))
         if distiller.rejected_in_a_row >= REJECTIONS_ALLOWED:
             raise _hopeless(distiller, metrics, self.distiller.distilled(distiller))
+        if metrics.accepted and distiller.adam.count == min(FIRST_STEPS, self.config.iterations):
+            check_gradient(self.network, distiller, metrics.loss)
         last = self.measure(distiller) if self.due(distiller.outer_step) else None
         seconds = time.perf_counter() - begin
         rates = self.distiller.distilled(distiller).learning_rates.double()
@@ -190,7 +215,9 @@ class Distillation:
             held_out=last and _held_out(last.reached),
             seconds=seconds,
         )
-        after = replace(state, distiller=distiller, seconds=state.seconds + seconds)
+        engines = continued(state.engines, distiller.outer_step, self.engine_record)
+        seconds += state.seconds
+        after = replace(state, distiller=distiller, seconds=seconds, engines=engines)
         return self._with_measurement(after, last), row
 
     def measure(self, state: DistillerState) -> Measured | None:
@@ -233,7 +260,8 @@ class Distillation:
 
     def last(self, state: RunState) -> DistilledData:
         """The distilled data of the last outer step, with what they reach on held-out data."""
-        made = self.distilled(self.images(state.distiller), state.outer_step)
+        engines = self._engines(state, state.outer_step)
+        made = self.distilled(self.images(state.distiller), state.outer_step, engines)
         measured = state.last and state.last.outer_step == state.outer_step
         return made.with_claim(state.last.reached) if state.last and measured else made
 
@@ -242,7 +270,8 @@ class Distillation:
         best = state.best
         if best is None:
             return None
-        return self.distilled(best.steps, best.outer_step).with_claim(best.reached)
+        engines = self._engines(state, best.outer_step)
+        return self.distilled(best.steps, best.outer_step, engines).with_claim(best.reached)
 
     def keeps_best(self, state: RunState) -> bool:
         """Whether the best distilled data are the result rather than the last."""
@@ -254,7 +283,12 @@ class Distillation:
         higher = self.distiller.objective.higher_is_better
         return best.beats(last, higher_is_better=higher, errors=NOISE)
 
-    def distilled(self, steps: Steps, outer_step: int) -> DistilledData:
+    def _engines(self, state: RunState, outer_step: int) -> Engines:
+        """The engines of the outer steps up to some, and the one that makes the test."""
+        past = tuple(one for one in state.engines if one.outer_step <= outer_step)
+        return continued(past, state.outer_step + 1, self.engine_record)
+
+    def distilled(self, steps: Steps, outer_step: int, engines: Engines = ()) -> DistilledData:
         """Distilled data with all that is needed to use them."""
         distiller = self.distiller
         settings: dict[str, Any] = self.config.mapping()
@@ -274,6 +308,7 @@ class Distillation:
                 "validation_examples": len(self.held_out) if self.held_out else 0,
                 "training_examples": len(self.data),
             },
+            engines=engines,
         )
 
     def batch(self, t: int) -> tuple[Tensor, Tensor]:

@@ -8,12 +8,14 @@ from torch import nn
 
 from .. import data, models
 from ..core.device import resolve_device
+from ..core.objective import Objective
 from ..core.seam import parse
 from ..data import LabelledData
+from ..data.labels import as_classes, check_several_classes
 from ..errors import ConfigError, TeamError
 from .config import RunConfig
 from .distillation import Distillation
-from .seams import SEAMS
+from .seams import SEAMS, make
 from .team.processes import Processes
 
 CODE_SETTINGS = ("model", "data", *SEAMS)
@@ -53,7 +55,11 @@ def load(config: RunConfig) -> Experiment:
         size=config.size,
         channels=config.channels,
         augment=config.augment,
+        normalization=config.normalization,
     )
+    if make(Objective, config).has_classes:
+        train = as_classes(train)
+        check_several_classes(train)
     module = models.find_for(config.model, train.input_shape, train.classes, config.model_args)
     return Experiment(config, train, test, module)
 

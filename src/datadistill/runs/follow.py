@@ -6,6 +6,7 @@ from collections.abc import Generator
 from dataclasses import replace
 from types import FrameType
 
+from ..engine import using
 from ..progress import silent
 from . import experiment
 from .distillation import Distillation
@@ -40,7 +41,7 @@ def follow(team: Processes, named: Named) -> None:
     prints = distillation.fingerprint(sent.fingerprint)
     check_fingerprint(sent.fingerprint, prints)
     team.link.ready()
-    with signals_as_votes(team) as stop:
+    with signals_as_votes(team) as stop, using(distillation.config.engine):
         state = sent.state.to(distillation.distiller.network.device)
         distillation, state = _proceed(distillation, state, stop)
         Outcome.of(distillation, state, loaded.test, silent)

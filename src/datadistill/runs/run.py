@@ -7,8 +7,9 @@ from typing import Protocol
 
 from ..artefact import DistilledData
 from ..data import LabelledData
-from ..engine import using
+from ..engine import Engines, continued, using
 from ..errors import DataDistillError, TeamError
+from ..notices import warn
 from ..progress import Progress, ProgressCallback, silent
 from .config import RunConfig
 from .distillation import Distillation
@@ -18,7 +19,7 @@ from .state import RunState
 from .store.checkpoint import Checkpoint, prune, to_bytes, write_checkpoint
 from .store.folder import RunFolder
 from .store.metrics import MetricsLog, MetricsRow, logging_to
-from .store.restore import Saved, check_same_run, opened, resuming_from
+from .store.restore import Saved, check_same_run, opened, other_engine, resuming_from
 from .store.saver import Saver
 from .store.tensorboard import board
 from .team.processes import Votes
@@ -112,13 +113,15 @@ class Run:
         state = self._restore(saved, prints) if saved else self._start(prints)
         if (finished := self._finished(state)) is not None:
             return finished
+        if saved:
+            self._warn_of_another_engine(saved)
         team = distillation.team
         team.vote = lambda: Votes(stop.requested, bool(self.budget and self.budget.is_up()))
         try:
             team.begin(lambda: to_bytes(Checkpoint(state, config, prints)))
         except TeamError as error:
             raise left_alone(error, state, stop) from error
-        with logging_to(self.folder.metrics, state.outer_step) as log:
+        with logging_to(self.folder.metrics, state.outer_step, saved.log if saved else "") as log:
             saver = Saver(self.folder, config, prints, log, state.outer_step)
             run, state = self._proceed(state, saver, log, stop)
         check_no_stop(team, state, stop)
@@ -129,7 +132,7 @@ class Run:
         """The checkpoint comes first: where there is a configuration there is a checkpoint."""
         config, state = self.distillation.config, self.distillation.start()
         write_checkpoint(self.folder.checkpoints, Checkpoint(state, config, prints))
-        self.folder.write_config(config)
+        self.folder.write_config(config, self._engines(state))
         return state
 
     def _restore(self, saved: Saved, prints: dict[str, str]) -> RunState:
@@ -144,8 +147,19 @@ class Run:
         for note in notes:
             self.tell(note)
         prune(folder.checkpoints, saved.state.outer_step)
-        folder.write_config(config)
+        done = is_finished(folder, saved.state, config.iterations)
+        folder.write_config(config, saved.state.engines if done else self._engines(saved.state))
         return saved.state.to(self.distillation.distiller.network.device)
+
+    def _engines(self, state: RunState) -> Engines:
+        """The engines of the outer steps that are done, and that of the next."""
+        return continued(state.engines, state.outer_step + 1, self.distillation.engine_record)
+
+    def _warn_of_another_engine(self, saved: Saved) -> None:
+        """Says, however quiet the command, that the result will not be the same to the last bit."""
+        now, config = self.distillation.engine_record, self.distillation.config
+        if note := other_engine(saved, self.folder, config, now):
+            warn(note)
 
     def _proceed(
         self, state: RunState, saver: Saver, log: MetricsLog, stop: Stop
@@ -190,7 +204,7 @@ class Run:
     def _planned(self, config: RunConfig, state: RunState, saver: Saver) -> "Run":
         """The run with another number of outer steps from here on, as its files say too."""
         saver.save(state, config)
-        self.folder.write_config(config)
+        self.folder.write_config(config, state.engines)
         return replace(self, distillation=self.distillation.with_config(config))
 
     def _finish(self, state: RunState) -> DistilledData:

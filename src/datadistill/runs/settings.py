@@ -115,8 +115,8 @@ class DataSettings(Settings):
     """The real data."""
 
     data: str = "digits"
-    """Data set by name (datadistill data lists them), a folder of images, an .npz file, or your own
-    as file.py:NAME."""
+    """Data set by name (datadistill data lists them), a folder of images, an .npz or .csv file, or
+    your own as file.py:NAME."""
     data_dir: Path | None = None
     """Data folder. By default $DATADISTILL_DATA, or the user's cache folder."""
     size: int | None = None
@@ -125,6 +125,9 @@ class DataSettings(Settings):
     """1 for grey images, 3 for colour. By default the data set's own."""
     augment: bool | None = None
     """Augment real images. By default where the paper does."""
+    normalization: Literal["data", "imagenet"] | None = None
+    """Mean and standard deviation to normalise pixels with: those of the training data (the default
+    for your own), or of ImageNet, for networks pre-trained on it."""
     validation: float = 0.1
     """Share of the training data held out to measure progress."""
 
@@ -187,7 +190,8 @@ class MachineSettings(Settings):
     device: DeviceName = "auto"
     """Device to compute on."""
     engine: EngineName | None = None
-    """How to compute: fast, or plain, which is slow and gives the same numbers up to rounding. By
+    """How to compute: fast, as this machine can; kernels, the same but never without C kernels;
+    torch, without C kernels; plain, slow and simple. All give the same numbers up to rounding. By
     default $DATADISTILL_ENGINE, or fast."""
     dtype: DtypeName | None = None
     """Floating-point type. By default float32, or that of your own network."""

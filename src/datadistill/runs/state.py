@@ -10,6 +10,7 @@ from torch import Tensor
 from ..artefact import Claim
 from ..core.distilled import Steps
 from ..core.distiller import DistillerState
+from ..engine import Engines
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,14 @@ class RunState:
         best: The best distilled data so far on held-out training data.
         last: The last that were measured.
         seconds: Time spent on outer steps, by all processes that worked on the run.
+        engines: The engines that computed the outer steps, in order; none if not known.
     """
 
     distiller: DistillerState
     best: Measured | None = None
     last: Measured | None = None
     seconds: float = 0.0
+    engines: Engines = ()
 
     @property
     def outer_step(self) -> int:

@@ -120,6 +120,12 @@ def read_image(path: str, channels: int) -> Image.Image:
         ) from error
 
 
+def as_pixels(image: Image.Image, channels: int) -> np.ndarray:
+    """Returns the bytes (channels, height, width) of an open image, as :func:`read_image` does."""
+    pixels = np.array(_to_mode(image, "L" if channels == 1 else "RGB"))
+    return pixels[None] if channels == 1 else np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+
 def _check_size(image: Image.Image) -> None:
     if image.width * image.height > PIXELS_ALLOWED:
         raise _too_large(f"{image.width}×{image.height} pixels")

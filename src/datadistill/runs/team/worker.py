@@ -1,5 +1,6 @@
 """The life of a worker: it takes part, and ends with process 0 whatever happens."""
 
+import logging
 import os
 import sys
 import threading
@@ -25,6 +26,7 @@ def run_worker(take_part: TakePart) -> NoReturn:
     except EOFError:
         os._exit(1)
     threading.Thread(target=_end_with_process_0, daemon=True).start()
+    logging.getLogger("datadistill").setLevel(logging.ERROR)  # process 0 warns for all
     # There is nothing to write or to tidy up: do not keep process 0 waiting.
     os._exit(_exit_code(take_part, handover))
 
