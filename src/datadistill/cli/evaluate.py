@@ -11,6 +11,7 @@ from torch import nn
 
 from .. import models
 from ..artefact import DistilledData
+from ..artefact.real_data import image_shape
 from ..core.device import DeviceName, resolve_device
 from ..core.objective import Poisoning
 from ..data import DATA_SETS, LabelledData
@@ -28,7 +29,7 @@ from ..progress import ProgressCallback
 from ..runs.team.processes import Processes, together, world_size
 from ..tables import TableSettings, baseline_table
 from ..tables.adaptation import check_source
-from .artefacts import artefact_at, data_name, image_shape, is_architecture_of, results_of
+from .artefacts import artefact_at, data_name, is_architecture_of, results_of
 from .choices import MEGABYTE, CodeChoice, DataChoice, ModelChoice, PoolChoice
 from .console import Common, Switch, going_on, out
 from .figures import as_json, class_table, curve_table
@@ -88,6 +89,9 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     pool has."""
     seed: int = 0
     """Seed of the held-out networks."""
+    statistics: str | None = None
+    """Data set whose training split gives the running statistics of batch normalisation. By default
+    they are those of the distilled images."""
     per_class: Switch = False
     """Print the figure of each class too."""
     curve: Switch = False
@@ -117,7 +121,6 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
         distilled = self.load_artefact(artefact_at(self.artefact))
         if not (self.baselines and distilled.header.initialization.kind == "fixed-pretrained"):
             distilled = self.with_pool(distilled)
-        choice = replace(self, **image_shape(distilled, self))
         poisonous = isinstance(distilled.objective, Poisoning)
         if self.defence and not poisonous:
             raise ConfigError(
@@ -127,16 +130,18 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             )
         # Baselines see what distillation saw.
         augment = distilled.header.configuration.get("augment") if self.baselines else None
-        train, test = choice.load(data_name(self.data, distilled.header.data), augment)
+        name = data_name(self.data, distilled.header.data)
+        train, test = self.load_for(distilled, name, augment)
         if poisonous and not (ordinary or self.curve or self.per_class):
             self._attack(distilled, train, test if self.split == "test" else train)
             return
         if self.baselines:
-            self._compare(distilled, train, test, choice)
+            self._compare(distilled, train, test)
             return
         with together() as team, self.bars() as progress:
             data = test if self.split == "test" else train
-            results = self._evaluate(distilled, data, ordinary, team, progress)
+            used = self.load_for(distilled, self.statistics)[0] if self.statistics else None
+            results = self._evaluate(distilled, (data, used), ordinary, team, progress)
         if self.json:
             out.print_json(json.dumps(self._as_json(results)))
             return
@@ -210,12 +215,11 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
         else:
             outcome.print()
 
-    def _compare(
-        self, distilled: DistilledData, train: LabelledData, test: LabelledData, choice: DataChoice
-    ) -> None:
+    def _compare(self, distilled: DistilledData, train: LabelledData, test: LabelledData) -> None:
         """Prints the baseline table; what is finished is kept and not computed again."""
         results = results_of(self.artefact)
         pool = distilled.pool or (Pool(self.pool) if self.pool else None)
+        choice = replace(self, **image_shape(distilled.inputs.shape[2:]))
         source = source_data(distilled, pool, test.name, choice) if pool else None
         with going_on(), self.bars() as progress:
             table = baseline_table(
@@ -243,18 +247,19 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     def _evaluate(
         self,
         distilled: DistilledData,
-        data: LabelledData,
+        real: tuple[LabelledData, LabelledData | None],
         ordinary: OrdinaryTraining | None,
         team: Processes,
         progress: ProgressCallback,
     ) -> list[Evaluation]:
-        module = self._module(distilled)
+        (data, statistics), module = real, self._module(distilled)
         own = module is None or is_architecture_of(module, distilled)
         settings: dict[str, Any] = {
             "networks": self.networks,
             "module": module if own else None,
             "architecture": None if own else module,
             "seed": self.seed,
+            "statistics": statistics,
             "device": str(team.device(resolve_device(self.device))),
             "memory": self.memory * MEGABYTE,
             "team": team,

@@ -63,12 +63,13 @@ class Resume(Common):
 
     def run(self) -> None:
         """Resumes, tests once on the test set, and writes the artefact and its picture."""
+        named = {name: getattr(self, name) for name in CODE_SETTINGS}
         if is_worker():
-            follow_torchrun()
+            follow_torchrun(named)
             return
         folder = RunFolder(self.run_folder)
-        team = partial(together, worker=worker, debug=self.debug)
-        given = {name: getattr(self, name) for name in (*CHANGES, "processes", *CODE_SETTINGS)}
+        team = partial(together, worker=worker, named=named, debug=self.debug)
+        given = named | {name: getattr(self, name) for name in (*CHANGES, "processes")}
         with self.bars() as progress:
             distilled = resume_run(
                 folder, given, team, tell=self.say, warn=self.warn, progress=progress

@@ -43,12 +43,13 @@ def opened(folder: RunFolder) -> Generator[Saved | None]:
     folder.make()
     folder.check()
     with locked(folder.lock):
+        folder.clean()
         yield None if folder.is_new else _newest(folder)
 
 
 def _newest(folder: RunFolder) -> Saved:
     found, skipped = newest(folder.checkpoints)
-    return Saved(found.state, found.config, found.fingerprint, tuple(skipped))
+    return Saved(**vars(found), skipped=tuple(skipped))
 
 
 def check_same_run(
