@@ -116,7 +116,6 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     def run(self) -> None:
         """Evaluates and prints mean ± standard deviation over networks."""
         ordinary = self._checked()
-        self._set_threads()
         distilled = self.load_artefact(artefact_at(self.artefact))
         if not (self.baselines and distilled.header.initialization.kind == "fixed-pretrained"):
             distilled = self.with_pool(distilled)
@@ -131,6 +130,7 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
         augment = distilled.header.configuration.get("augment") if self.baselines else None
         name = data_name(self.data, distilled.header.data)
         train, test = self.load_for(distilled, name, augment)
+        self._set_threads()
         if poisonous and not (ordinary or self.curve or self.per_class):
             self._attack(distilled, train, test if self.split == "test" else train)
             return
