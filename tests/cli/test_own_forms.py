@@ -26,7 +26,11 @@ SETTINGS: dict[str, Any] = {
 }
 FLAGS = [
     *("--model", "linear", "--processes", "1", "--quiet"),
-    *(word for name, value in SETTINGS.items() for word in (f"--{name.replace('_', '-')}", str(value))),
+    *(
+        word
+        for name, value in SETTINGS.items()
+        for word in (f"--{name.replace('_', '-')}", str(value))
+    ),
 ]
 CLASSES = [f"digit {number}" for number in range(10)]
 Split = tuple[np.ndarray, np.ndarray]

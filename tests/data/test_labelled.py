@@ -6,9 +6,17 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.utils.data import DataLoader
 
 from datadistill.core.random import stream
-from datadistill.data import ImageFiles, LabelledData, Normalization, PadCropFlip, ResizedCropFlip
+from datadistill.data import (
+    ImageFiles,
+    LabelledData,
+    Normalization,
+    PadCropFlip,
+    ResizedCropFlip,
+    catalogue,
+)
 from datadistill.data.images.decoding_pool import DecodingPool
 from datadistill.errors import DataError
 
@@ -172,3 +180,55 @@ def test_pools_are_shared_by_all_parts(files: ImageFiles) -> None:
     pools = [part.pool for part in parts if isinstance(part, ImageFiles)]
     assert len(pools) == 3
     assert all(a is b for a, b in itertools.pairwise([files.pool, *pools]))
+
+
+def test_it_is_a_torch_data_set(data: LabelledData) -> None:
+    inputs, labels = data.tensors()
+    assert torch.equal(inputs, data.batch(slice(None), CPU, torch.float32)[0])
+    assert len([*data]) == len(data) == 20
+    assert torch.equal(torch.stack([image for image, _ in data]), inputs)
+    assert torch.equal(data[-1][0], inputs[19])
+    assert torch.equal(data[torch.tensor(3)][0], inputs[3])
+    loaded = [*DataLoader(data, batch_size=8)]
+    assert torch.equal(torch.cat([batch for batch, _ in loaded]), inputs)
+    assert torch.equal(torch.cat([batch for _, batch in loaded]), labels)
+    for index in (20, -21):
+        with pytest.raises(IndexError, match="not one of 20 examples"):
+            data[index]
+
+
+def test_equality_is_of_all_attributes(data: LabelledData) -> None:
+    same = data.part(torch.arange(20), data.split)
+    assert data == same
+    assert hash(data) == hash(same)
+    assert len({data, same}) == 1
+    for other in (
+        replace(data, name="other"),
+        replace(data, labels=data.labels.flip(0)),
+        replace(data, present=None),
+        replace(data, normalization=None),
+        data.part(torch.arange(19), data.split),
+        3,
+    ):
+        assert data != other
+
+
+def test_reprs_are_one_line(data: LabelledData, files: ImageFiles) -> None:
+    shown = "<LabelledData: 20 examples of made up (train), 3×16×16 uint8, 4 classes, mean 0.4/0.5"
+    assert repr(data).startswith(shown)
+    many = replace(files, paths=files.paths * 1000)
+    for one in (data, many, files.pool, LabelledData(many, LABELS.repeat(1000)), *catalogue()):
+        assert "\n" not in repr(one)
+        assert len(repr(one)) < 250
+
+
+def test_token_ids_stay_integers() -> None:
+    ids = torch.arange(6).reshape(2, 3)
+    batch, _ = LabelledData(ids, torch.arange(2)).batch(slice(None), CPU, torch.float64)
+    assert batch.dtype == torch.int64
+    assert torch.equal(batch, ids)
+
+
+def test_targets_are_counted_per_example() -> None:
+    assert LabelledData(torch.rand(4, 3), torch.rand(4)).classes == 1
+    assert LabelledData(torch.rand(4, 3), torch.rand(4, 2)).classes == 2
