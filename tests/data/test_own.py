@@ -1,7 +1,7 @@
 """Anybody's own data, from Python."""
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -119,10 +119,10 @@ class TestLabels:
         assert data.labels.tolist() == LABELS[: len(labels)].tolist()
         assert data.class_names is None
 
-    @pytest.mark.parametrize("kind", [list, np.array, lambda x: np.array(x, object), np.bytes_])
-    def test_strings_are_names_in_alphabetical_order(self, kind: Any) -> None:
+    @pytest.mark.parametrize("kind", [None, "U", "O", "S"])
+    def test_strings_are_names_in_alphabetical_order(self, kind: str | None) -> None:
         names = ["dog", "cat", "eel"] * 4
-        data = as_data((COLUMNS, kind(names) if kind is not np.bytes_ else np.array(names, "S")))
+        data = as_data((COLUMNS, np.array(names, kind) if kind else names))
         assert data.class_names == ("cat", "dog", "eel")
         assert data.labels.tolist() == [1, 0, 2] * 4
 
@@ -253,7 +253,7 @@ class TestTokenIds:
 class Rows(Dataset[Any]):
     """A torch data set of whatever its function gives."""
 
-    def __init__(self, row: Any) -> None:
+    def __init__(self, row: Callable[[int], Any]) -> None:
         self.row = row
 
     def __len__(self) -> int:
