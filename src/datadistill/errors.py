@@ -20,13 +20,13 @@ class DataDistillError(Exception):
 
     Args:
         what: What is wrong, and where.
-        remedy: What to do about it.
+        remedy: What to do about it; empty if ``what`` says it.
     """
 
     exit_code = 2
 
     def __init__(self, what: str, remedy: str) -> None:
-        super().__init__(f"{what}\n{remedy}")
+        super().__init__(f"{what}\n{remedy}".rstrip("\n"))
         self.what = what
         self.remedy = remedy
 
@@ -68,6 +68,10 @@ class NonFiniteError(DataDistillError):
     """Too many outer steps in a row gave a loss or gradient that is not finite."""
 
     exit_code = 1
+
+
+class ZeroGradientError(DataDistillError):
+    """The gradient with respect to the distilled inputs is exactly 0: nothing can be learned."""
 
 
 class TeamError(DataDistillError):

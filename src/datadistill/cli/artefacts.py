@@ -7,6 +7,7 @@ from torch import nn
 from ..artefact import DistilledData
 from ..data import DATA_SETS
 from ..errors import ArtefactError, ConfigError
+from ..runs.store.results import check_artefact
 
 
 def data_name(given: str | None, known: str) -> str:
@@ -33,6 +34,7 @@ def artefact_at(path: Path) -> Path:
             f"The folder {path} holds no distilled.safetensors.",
             "Name an artefact, or the folder of a finished run.",
         )
+    check_artefact(path / "distilled.safetensors", path / "results.json")
     return path / "distilled.safetensors"
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 import tyro
 from torch import nn
 
@@ -88,12 +89,17 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     pool has."""
     seed: int = 0
     """Seed of the held-out networks."""
+    statistics: str | None = None
+    """Data set whose training split gives the running statistics of batch normalisation. By default
+    they are those of the distilled images."""
     per_class: Switch = False
     """Print the figure of each class too."""
     curve: Switch = False
     """Test after every update, and print the curve."""
     memory: int = 1024
     """Memory in megabytes for the networks that are trained side by side."""
+    threads: int | None = None
+    """CPU threads. By default as many as torch takes; another number may change the last bits."""
     device: DeviceName = "auto"
     """Device to compute on."""
     baselines: Switch = False
@@ -111,6 +117,7 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     def run(self) -> None:
         """Evaluates and prints mean ± standard deviation over networks."""
         ordinary = self._checked()
+        self._set_threads()
         distilled = self.load_artefact(artefact_at(self.artefact))
         if not (self.baselines and distilled.header.initialization.kind == "fixed-pretrained"):
             distilled = self.with_pool(distilled)
@@ -133,7 +140,8 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             return
         with together() as team, self.bars() as progress:
             data = test if self.split == "test" else train
-            results = self._evaluate(distilled, data, ordinary, team, progress)
+            used = choice.load(self.statistics)[0] if self.statistics else None
+            results = self._evaluate(distilled, (data, used), ordinary, team, progress)
         if self.json:
             out.print_json(json.dumps(self._as_json(results)))
             return
@@ -142,6 +150,13 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             out.print(curve_table(results, distilled))
         if self.per_class:
             out.print(class_table(results[-1]))
+
+    def _set_threads(self) -> None:
+        """Sets the number of threads that is asked for, or tells the one that torch takes."""
+        if self.threads is None:
+            self.say(f"To repeat it to the last bit: --threads {torch.get_num_threads()}.")
+        else:
+            torch.set_num_threads(self.threads)
 
     def _checked(self) -> OrdinaryTraining | None:
         """Refuses flags that contradict each other; returns ordinary training, if asked for."""
@@ -161,6 +176,8 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             raise ConfigError("--select needs --baselines.", "Add --baselines.")
         if self.baselines and world_size() > 1:
             raise ConfigError("--baselines runs in one process.", "Start it without torchrun.")
+        if self.threads is not None and self.threads < 1:
+            raise ConfigError(f"threads is {self.threads}.", "Set threads to at least 1.")
         if self.memory < 1:
             raise ConfigError(f"memory is {self.memory}.", "Set memory to at least 1 megabyte.")
         return ordinary
@@ -230,18 +247,19 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     def _evaluate(
         self,
         distilled: DistilledData,
-        data: LabelledData,
+        real: tuple[LabelledData, LabelledData | None],
         ordinary: OrdinaryTraining | None,
         team: Processes,
         progress: ProgressCallback,
     ) -> list[Evaluation]:
-        module = self._module(distilled)
+        (data, statistics), module = real, self._module(distilled)
         own = module is None or is_architecture_of(module, distilled)
         settings: dict[str, Any] = {
             "networks": self.networks,
             "module": module if own else None,
             "architecture": None if own else module,
             "seed": self.seed,
+            "statistics": statistics,
             "device": str(team.device(resolve_device(self.device))),
             "memory": self.memory * MEGABYTE,
             "team": team,

@@ -15,8 +15,10 @@ from ..core.device import resolve_device
 from ..core.initialization import RandomInit
 from ..core.network import Network, Weights
 from ..data import LabelledData
+from ..engine.team import Team
 from ..errors import ConfigError, DataError, ModelError
 from ..pools import at_most, check_enough
+from .held_out import HeldOut
 
 HELD_OUT_NETWORKS = 200
 
@@ -89,6 +91,10 @@ class Learners:
         if self.drawn:
             return self.drawn.sample(self.network, generators)
         return self.distilled.initial_weights(self.network, generators)
+
+    def held_out(self, seed: int, memory: int, team: Team) -> HeldOut:
+        """The networks of a seed, to be trained and tested in groups."""
+        return HeldOut(self.network, self.sample, self.networks, seed, memory, team)
 
 
 def check_networks(networks: int, *, fixed: bool) -> None:

@@ -1,9 +1,11 @@
 """Networks by name, and a user's own by ``package.module:Class`` or ``file.py:Class``."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from torch import nn
 
+from ..core.own_scheme import remember
 from ..errors import ModelError, did_you_mean
 from . import networks as networks  # where the built-in ones register
 from .arguments import Value, check_arguments, parse_arguments
@@ -27,12 +29,14 @@ def build(name: str, arguments: Mapping[str, Value]) -> nn.Module:
                 "Give a whole number of at least 1.",
             )
     try:
-        return MODELS[name](**arguments)
+        module = MODELS[name](**arguments)
     except (TypeError, ValueError) as error:
         raise ModelError(
             f"The network {name!r} cannot be made with {dict(arguments)}: {error}",
             "Choose another network, or data of a size that it takes.",
         ) from error
+    remember(module, partial(MODELS[name], **arguments))
+    return module
 
 
 def arguments_for(input_shape: Sequence[int], classes: int) -> dict[str, int]:
@@ -111,4 +115,5 @@ def find(
             f"{reference} gives a {type(module).__name__}, not a torch.nn.Module.",
             "Name a class that derives from torch.nn.Module.",
         )
+    remember(module, partial(make, **own_arguments))
     return module

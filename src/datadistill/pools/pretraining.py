@@ -253,8 +253,8 @@ def _going_on() -> Generator[None]:
     """Says after an interrupt what to do."""
     try:
         yield
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(
+    except KeyboardInterrupt as interrupt:
+        raise type(interrupt)(
             "finished files of networks are kept.\nThe same command goes on from there."
         ) from None
 

@@ -1,8 +1,9 @@
 """dd.distill: the whole distillation, from real data to distilled data."""
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,9 +23,12 @@ from ..errors import ConfigError, ModelError
 from ..progress import ProgressCallback, silent
 from .config import RunConfig, config_from
 from .distillation import Distillation
+from .initialization import unused_weights
 from .run import Run, distill_in_memory
 from .seams import Given, settings_of
+from .settings import Keep
 from .store.folder import RunFolder
+from .store.tensorboard import check_installed
 
 OPTIONS = ("size", "channels", "augment", "normalization")
 """Settings with which data are loaded by name."""
@@ -40,7 +44,7 @@ def distill(
     update_rule: UpdateRule | None = None,
     parametrisation: Parametrisation | None = None,
     validation: float = 0.1,
-    keep: Literal["last", "best"] = "last",
+    keep: Keep = "auto",
     device: str = "auto",
     dtype: str | torch.dtype | None = None,
     run: str | Path | None = None,
@@ -57,7 +61,8 @@ def distill(
         module: The network: any ``nn.Module`` from inputs to logits, which is not changed; or a
             name, as on the command line: ``"lenet"``, ``"mine.py:Mine"``.
         initialization: Initial weights to distil for: ``RandomInit()`` by default, or
-            ``FixedInit()`` or ``PoolInit(pool)``; or by a name of :class:`RunConfig`, such as
+            ``FixedInit()`` or ``PoolInit(pool)``, none of which use the module's own weights;
+            ``FixedInit.of(module)`` for those; or by a name of :class:`RunConfig`, such as
             ``"fixed-pretrained"`` with ``weights="alexnet.pth"`` and ``reset_head=True``.
         objective: ``Classification()`` by default, ``Regression()``, ``Poisoning(K, T)``, or your
             own outer loss: any function of logits (N, classes) and labels (N,).
@@ -66,8 +71,9 @@ def distill(
             or any of them as ``WeightDecay(λ, rule)``.
         parametrisation: ``Plain()`` by default, or ``SoftLabels()``, which learns labels too.
         validation: Share of the training data that is held out to measure progress.
-        keep: Which distilled data to return: the last, as in the paper, or the best of 20 along
-            the way on the held-out training data.
+        keep: Which distilled data to return: the last, as in the paper; the best of 20 along the
+            way on the held-out training data; or, by default, the best if they beat the last by
+            more than noise, otherwise the last.
         device: Where to compute: auto, cpu, cuda or mps.
         dtype: What to compute in; the module's own by default.
         run: A folder for checkpoints, figures and the artefact. The same call again goes on
@@ -101,7 +107,10 @@ def distill(
         **settings_of(*given.objects),
     }
     config = _of_one_process(config_from({**named, **settings}))
+    check_installed(config.tensorboard and run is not None)
     distillation = Distillation.prepare(config, real, module, given, place)
+    for note in unused_weights(module, distillation.distiller.initialization):
+        warnings.warn(note, stacklevel=2)
     if run is not None:
         return Run(distillation, RunFolder(Path(run)), tested, progress=progress).go()
     return distill_in_memory(distillation, tested, progress)

@@ -145,7 +145,7 @@ def test_images_are_augmented_if_asked(tmp_path: Path) -> None:
         ({"train_labels": np.arange(12)}, "labels from 0 to 11"),
         (
             {"train_labels": np.array(list("abcabcabcabc"))},
-            "label 'a', which is not",
+            "label 'a', which is not one of one, two",
         ),
         ({"train_labels": np.zeros((12, 2, 2), int)}, "vector of integers"),
         ({"train_labels": np.full(12, np.nan)}, "NaN"),

@@ -236,8 +236,10 @@ def serve(requests: BinaryIO, replies: BinaryIO, decoder: Decoder) -> None:
 
 def main() -> None:
     """Runs a worker: reads requests from standard input and writes replies to standard output."""
-    # The parent handles Ctrl-C; when the parent ends, so does the input.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The parent handles signals that are sent to all; when the parent ends, so does the input.
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may write there
     try:
