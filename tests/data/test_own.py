@@ -394,3 +394,19 @@ def test_what_is_no_network_is_refused(module: Any, what: str) -> None:
 def test_settings_of_named_data_are_refused_for_others() -> None:
     with pytest.raises(DataDistillError, match="size is only for data that are named"):
         dd.distill((pixels(12, 28, 28), LABELS), "linear", size=8, **QUICK)
+
+
+def test_running_statistics_are_of_pixels_as_the_artefact_has_them() -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64), nn.Linear(64, 3))
+    distilled = dd.distill((pixels(12, 8, 8) // 4, LABELS), module, **QUICK)
+    images, norm = pixels(30, 8, 8, seed=1), distilled.normalization
+    real = as_data((images, np.arange(30) % 3), normalization=norm)
+    for form in ((images, np.arange(30) % 3), replace(real, normalization=None)):
+        found, wanted = (
+            distilled.train(module, statistics=data).state_dict()["1.running_mean"]
+            for data in (form, real)
+        )
+        assert torch.equal(found, wanted)
+        again = dd.evaluate(distilled, real, module=module, statistics=form)
+        assert again.losses == dd.evaluate(distilled, real, module=module, statistics=real).losses

@@ -140,7 +140,7 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             return
         with together() as team, self.bars() as progress:
             data = test if self.split == "test" else train
-            used = choice.load(self.statistics)[0] if self.statistics else None
+            used = self.load_for(distilled, self.statistics)[0] if self.statistics else None
             results = self._evaluate(distilled, (data, used), ordinary, team, progress)
         if self.json:
             out.print_json(json.dumps(self._as_json(results)))

@@ -39,7 +39,8 @@ class Verify(DataChoice, ModelChoice, PoolChoice, CodeChoice):
         check_measurable(distilled, self.most_networks)
         self.say(f"Measuring again: {work_of(distilled)}.")
         name = data_name(self.data, claim.data)
-        data = claimed_split(distilled, *self.load_for(distilled, name))
+        train, test = self.load_for(distilled, name)
+        data = claimed_split(distilled, train, test)
         with self.bars() as progress:
             result = verify(
                 distilled,
