@@ -70,6 +70,4 @@ class Train(DataChoice, ModelChoice, PoolChoice, CodeChoice):
 
     def _statistics(self, distilled: DistilledData) -> LabelledData | None:
         """The data that running statistics are measured on, if some are named."""
-        if self.statistics is None:
-            return None
-        return self.load_for(distilled, self.statistics)[0]
+        return self.load_for(distilled, self.statistics)[0] if self.statistics else None
