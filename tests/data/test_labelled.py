@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -141,11 +142,20 @@ def test_a_random_resized_crop_needs_files(files: ImageFiles) -> None:
         (torch.zeros(3, 2), torch.zeros(2), "3 inputs but 2 labels"),
         (torch.tensor([[1.0], [torch.nan]]), torch.zeros(2), "first in example 1"),
         (torch.zeros(2, 3, dtype=torch.int32), torch.zeros(2), "torch.int32"),
+        (torch.zeros(2, 3).numpy(), torch.zeros(2), "types ndarray and Tensor"),
+        (torch.zeros(2, 3), [0, 1], "types Tensor and list"),
     ],
 )
-def test_unfit_data_are_refused(inputs: torch.Tensor, labels: torch.Tensor, what: str) -> None:
+def test_unfit_data_are_refused(inputs: Any, labels: Any, what: str) -> None:
     with pytest.raises(DataError, match=what):
         LabelledData(inputs, labels)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 4), (2, 5)])
+def test_a_normalization_for_other_channels_is_refused(shape: tuple[int, ...]) -> None:
+    norm = Normalization((0.1, 0.2), (1.0, 1.0))
+    with pytest.raises(DataError, match=r"a normalization for 2 channel\(s\)"):
+        LabelledData(torch.zeros(shape), torch.arange(2), norm)
 
 
 @pytest.mark.parametrize("label", [-1, 4])

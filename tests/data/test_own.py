@@ -410,3 +410,18 @@ def test_running_statistics_are_of_pixels_as_the_artefact_has_them() -> None:
         assert torch.equal(found, wanted)
         again = dd.evaluate(distilled, real, module=module, statistics=form)
         assert again.losses == dd.evaluate(distilled, real, module=module, statistics=real).losses
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "what"),
+    [
+        (None, {}, "NoneType is not a name or path"),
+        (["digits"], {}, "list is not a name or path"),
+        ("photos/", {}, "no file or folder"),
+        ("digits", {"size": "28"}, "size is '28'"),
+        ("digits", {"normalization": "x"}, "normalization is 'x'"),
+    ],
+)
+def test_mistakes_in_loading_are_told(name: Any, options: dict[str, Any], what: str) -> None:
+    with pytest.raises(DataDistillError, match=what):
+        dd.data.load(name, **options)
