@@ -61,3 +61,55 @@ def test_what_cannot_be_told_or_done_is_said(capsys: pytest.CaptureFixture[str])
     said = refusal(capsys, "evaluate", "run", "--data", "large.npz")
     assert "shape (1, 16, 16)" in said
     assert "size 8 and channels 1" in said
+
+
+def test_pixels_mean_the_same_whatever_statistics_the_data_have(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The artefact's own normalization is used, not that of the data that are evaluated."""
+    for split, seed in (("dark", 4), ("light", 1)):
+        arrays: dict[str, Any] = {}
+        for data in dd.data.load("digits", size=8):
+            arrays[f"{data.split}_inputs"] = np.asarray(data.inputs)[:100]
+            arrays[f"{data.split}_labels"] = data.labels.numpy()[:100]
+        arrays["train_inputs"] = arrays["train_inputs"] // seed
+        np.savez(f"{split}.npz", **arrays)
+    assert run(*DISTILL, "--data", "light.npz") == 0
+    figures: list[str] = []
+    for name in ("light", "dark"):
+        capsys.readouterr()
+        assert run("evaluate", "run", "--data", f"{name}.npz", "--networks", "2") == 0
+        figures.append(capsys.readouterr().out.partition(" on ")[0])
+    assert figures[0] == figures[1], "the test images are the same"
+
+
+def test_classes_are_compared_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, classes in (
+        ("same", "0123456789"),
+        ("turned", "9876543210"),
+        ("other", "abcdefghij"),
+    ):
+        arrays: dict[str, Any] = {"class_names": np.array([*classes])}
+        for data in dd.data.load("digits", size=8):
+            labels = data.labels.numpy()[:100]
+            arrays[f"{data.split}_inputs"] = np.asarray(data.inputs)[:100]
+            arrays[f"{data.split}_labels"] = 9 - labels if name == "turned" else labels
+        np.savez(f"{name}.npz", **arrays)
+    assert run(*DISTILL, "--data", "same.npz") == 0
+    claim = str(dd.load("run/distilled.safetensors").claim)
+    capsys.readouterr()
+    assert run("evaluate", "run", "--data", "turned.npz", "--networks", "2") == 0
+    assert capsys.readouterr().out.partition(" on ")[0] == claim.partition(" on ")[0]
+    said = refusal(capsys, "evaluate", "run", "--data", "other.npz")
+    assert "class 'a', which is not one of 0, 1, 2" in said
+    assert "same names in any order" in said
+
+
+def test_warnings_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [f"{n * 100},{n % 2}" for n in range(40)]
+    Path("wide.csv").write_text("\n".join(["x,label", *lines]))
+    assert run(*DISTILL, "--data", "wide.csv") == 0
+    said = capsys.readouterr().err
+    assert said.startswith("warning: ")
+    assert "wide.csv has columns with standard deviations" in said
+    assert said.count("\n") == 1

@@ -38,7 +38,8 @@ Split = tuple[np.ndarray, np.ndarray]
 
 def _digits(split: str, examples: int) -> Split:
     """Real digits (N, 28, 28) with labels, class by class as a folder has them."""
-    data = dict(zip(("train", "test"), dd.data.load("digits"), strict=True))[split]
+    train, test = dd.data.load("digits")
+    data = train if split == "train" else test
     order = torch.cat([(data.labels == n).nonzero().flatten()[: examples // 10] for n in range(10)])
     return np.asarray(data.inputs)[order.numpy(), 0], data.labels[order].numpy()
 

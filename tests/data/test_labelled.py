@@ -3,12 +3,21 @@
 import itertools
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch.utils.data import DataLoader
 
 from datadistill.core.random import stream
-from datadistill.data import ImageFiles, LabelledData, Normalization, PadCropFlip, ResizedCropFlip
+from datadistill.data import (
+    ImageFiles,
+    LabelledData,
+    Normalization,
+    PadCropFlip,
+    ResizedCropFlip,
+    catalogue,
+)
 from datadistill.data.images.decoding_pool import DecodingPool
 from datadistill.errors import DataError
 
@@ -133,11 +142,20 @@ def test_a_random_resized_crop_needs_files(files: ImageFiles) -> None:
         (torch.zeros(3, 2), torch.zeros(2), "3 inputs but 2 labels"),
         (torch.tensor([[1.0], [torch.nan]]), torch.zeros(2), "first in example 1"),
         (torch.zeros(2, 3, dtype=torch.int32), torch.zeros(2), "torch.int32"),
+        (torch.zeros(2, 3).numpy(), torch.zeros(2), "types ndarray and Tensor"),
+        (torch.zeros(2, 3), [0, 1], "types Tensor and list"),
     ],
 )
-def test_unfit_data_are_refused(inputs: torch.Tensor, labels: torch.Tensor, what: str) -> None:
+def test_unfit_data_are_refused(inputs: Any, labels: Any, what: str) -> None:
     with pytest.raises(DataError, match=what):
         LabelledData(inputs, labels)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 4), (2, 5)])
+def test_a_normalization_for_other_channels_is_refused(shape: tuple[int, ...]) -> None:
+    norm = Normalization((0.1, 0.2), (1.0, 1.0))
+    with pytest.raises(DataError, match=r"a normalization for 2 channel\(s\)"):
+        LabelledData(torch.zeros(shape), torch.arange(2), norm)
 
 
 @pytest.mark.parametrize("label", [-1, 4])
@@ -172,3 +190,55 @@ def test_pools_are_shared_by_all_parts(files: ImageFiles) -> None:
     pools = [part.pool for part in parts if isinstance(part, ImageFiles)]
     assert len(pools) == 3
     assert all(a is b for a, b in itertools.pairwise([files.pool, *pools]))
+
+
+def test_it_is_a_torch_data_set(data: LabelledData) -> None:
+    inputs, labels = data.tensors()
+    assert torch.equal(inputs, data.batch(slice(None), CPU, torch.float32)[0])
+    assert len([*data]) == len(data) == 20
+    assert torch.equal(torch.stack([image for image, _ in data]), inputs)
+    assert torch.equal(data[-1][0], inputs[19])
+    assert torch.equal(data[torch.tensor(3)][0], inputs[3])
+    loaded = [*DataLoader(data, batch_size=8)]
+    assert torch.equal(torch.cat([batch for batch, _ in loaded]), inputs)
+    assert torch.equal(torch.cat([batch for _, batch in loaded]), labels)
+    for index in (20, -21):
+        with pytest.raises(IndexError, match="not one of 20 examples"):
+            data[index]
+
+
+def test_equality_is_of_all_attributes(data: LabelledData) -> None:
+    same = data.part(torch.arange(20), data.split)
+    assert data == same
+    assert hash(data) == hash(same)
+    assert len({data, same}) == 1
+    for other in (
+        replace(data, name="other"),
+        replace(data, labels=data.labels.flip(0)),
+        replace(data, present=None),
+        replace(data, normalization=None),
+        data.part(torch.arange(19), data.split),
+        3,
+    ):
+        assert data != other
+
+
+def test_reprs_are_one_line(data: LabelledData, files: ImageFiles) -> None:
+    shown = "<LabelledData: 20 examples of made up (train), 3×16×16 uint8, 4 classes, mean 0.4/0.5"
+    assert repr(data).startswith(shown)
+    many = replace(files, paths=files.paths * 1000)
+    for one in (data, many, files.pool, LabelledData(many, LABELS.repeat(1000)), *catalogue()):
+        assert "\n" not in repr(one)
+        assert len(repr(one)) < 250
+
+
+def test_token_ids_stay_integers() -> None:
+    ids = torch.arange(6).reshape(2, 3)
+    batch, _ = LabelledData(ids, torch.arange(2)).batch(slice(None), CPU, torch.float64)
+    assert batch.dtype == torch.int64
+    assert torch.equal(batch, ids)
+
+
+def test_targets_are_counted_per_example() -> None:
+    assert LabelledData(torch.rand(4, 3), torch.rand(4)).classes == 1
+    assert LabelledData(torch.rand(4, 3), torch.rand(4, 2)).classes == 2

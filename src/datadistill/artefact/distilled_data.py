@@ -29,6 +29,7 @@ from .container import write_container
 from .cost import Cost
 from .finite import checked
 from .header import Header
+from .real_data import statistics_data
 from .statistics import Statistics
 
 CARRY_LIMIT = 256 * 2**20
@@ -212,6 +213,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
             NonFiniteError: The network has diverged.
         """
         network = self.network(module, device)
+        statistics = statistics_data(self.header, statistics, self.inputs.shape[2:])
         measured = Statistics.of(statistics, self.inputs, network)
         if keep_weights:
             theta0 = network.stack([network.weights])

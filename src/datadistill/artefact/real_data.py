@@ -12,6 +12,7 @@ from ..data.labels import as_classes, in_order_of
 from ..data.normalizing import has_pixels
 from ..errors import DataWarning
 from .header import Header
+from .statistics import BATCH
 
 
 def real_data(
@@ -47,6 +48,19 @@ def real_data(
     if has_classes:
         real = in_order_of(header.class_names, as_classes(real))
     return _normalized(real, norm)
+
+
+def statistics_data(header: Header, given: Any, input_shape: tuple[int, ...] = ()) -> Any:
+    """Converts the data that running statistics are measured on, as :func:`real_data` does.
+
+    Args:
+        header: The header of the artefact.
+        given: Real data in any form, or None or ``"batch"``, which stay as they are.
+        input_shape: The shape of one distilled input.
+    """
+    if given is None or (isinstance(given, str) and given == BATCH):
+        return given
+    return real_data(header, given, "train", input_shape=input_shape, has_classes=False)
 
 
 def image_shape(input_shape: tuple[int, ...]) -> dict[str, Any]:

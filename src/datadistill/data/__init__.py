@@ -65,6 +65,11 @@ def load(
             deviation of the training images; ``"imagenet"``, for networks pre-trained on it; or a
             :class:`Normalization`. By default what the data set has; ``"data"`` for your own.
     """
+    if not isinstance(name, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DataError(
+            f"{type(name).__name__} is not a name or path of data.",
+            "Pass a string or path; convert data in memory with dd.data.as_data.",
+        )
     options = Options(size, channels, augment, seed, workers, cache_bytes, normalization)
     if str(name) in DATA_SETS:
         train, test = DATA_SETS[str(name)].load(data_folder(data_dir), options)

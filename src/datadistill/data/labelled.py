@@ -55,6 +55,12 @@ class LabelledData(Dataset[tuple[Tensor, Tensor]]):
 
     def __post_init__(self) -> None:
         where = f"The {self.split} split of {self.name}"
+        if not isinstance(self.inputs, Tensor | ImageFiles) or not isinstance(self.labels, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+            kinds = f"{type(self.inputs).__name__} and {type(self.labels).__name__}"
+            raise DataError(
+                f"{where} has inputs and labels of the types {kinds}, not tensors.",
+                "Convert arrays and lists: dd.data.as_data((inputs, labels)).",
+            )
         if len(self.inputs) == 0:
             raise DataError(f"{where} is empty.", "Provide at least one example of every class.")
         if self.inputs.ndim < 2:
@@ -68,6 +74,7 @@ class LabelledData(Dataset[tuple[Tensor, Tensor]]):
                 "Provide exactly one label for every input.",
             )
         self._check_labels(where)
+        self._check_channels(where)
         if isinstance(self.inputs, Tensor) and self.inputs.is_floating_point():
             finite = torch.isfinite(self.inputs).flatten(1).all(1)
             if not finite.all():
@@ -218,6 +225,15 @@ class LabelledData(Dataset[tuple[Tensor, Tensor]]):
             chosen = torch.arange(len(self))[indices]
             return self.augmentation(self.inputs, chosen, generator)
         return select(self.inputs, indices)
+
+    def _check_channels(self, where: str) -> None:
+        norm, shape = self.normalization, self.input_shape
+        if norm is not None and (len(shape) != 3 or len(norm.mean) not in (1, shape[0])):
+            raise DataError(
+                f"{where} has inputs of shape {tuple(shape)}, but a normalization for "
+                f"{len(norm.mean)} channel(s).",
+                "Give one mean and standard deviation for every channel.",
+            )
 
     def _check_labels(self, where: str) -> None:
         if self.labels.is_floating_point() or not self.class_names:

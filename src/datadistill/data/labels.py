@@ -99,7 +99,7 @@ def in_order_of(names: Sequence[str] | None, data: LabelledData) -> LabelledData
     if own is None:
         counted = [*names] == [str(number) for number in range(len(names))]
         if counted or not all(name.isdecimal() for name in names):
-            return data
+            return replace(data, class_names=(*names,))
         own = tuple(str(number) for number in range(int(data.labels.max()) + 1))
         used = [own[label] for label in data.labels.unique().tolist()]
     else:

@@ -37,6 +37,10 @@ class Options:
     normalization: Statistics = None
 
     def __post_init__(self) -> None:
+        for name in ("size", "seed", "workers", "cache_bytes"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, int):
+                raise ConfigError(f"{name} is {value!r}.", "Set it to a whole number.")
         if self.size is not None and not 1 <= self.size <= LARGEST:
             raise ConfigError(f"size is {self.size}.", f"Set it to 1 to {LARGEST} pixels.")
         if self.channels not in (None, 1, 3):

@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from ..artefact import DistilledData
+from ..artefact.real_data import statistics_data
 from ..core.objective import OwnObjective
 from ..engine.side_by_side import DEFAULT_BYTES
 from ..engine.team import ALONE, Team
@@ -110,8 +111,10 @@ def _curve(
     statistics: Any,
     progress: ProgressCallback,
 ) -> list[Evaluation]:
+    distilled = learners.distilled
+    statistics = statistics_data(distilled.header, statistics, distilled.inputs.shape[2:])
     found = train_and_score(
-        learners.distilled.steps,
+        distilled.steps,
         held_out,
         learners.data,
         learners.distilled.objective,

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..artefact import DistilledData
+from ..artefact.real_data import statistics_data
 from ..artefact.statistics import Statistics
 from ..core.distilled import Step, Steps
 from ..core.engine import Engine
@@ -120,6 +121,7 @@ def evaluate_ordinary(
     network, objective = learners.network, learners.distilled.objective
     steps = learners.distilled.steps.to(network.device, network.dtype)
     images = steps.inputs.flatten(0, 1)
+    statistics = statistics_data(learners.distilled.header, statistics, steps.inputs.shape[2:])
     (found,) = learners.held_out(seed, memory, team).train_and_test(
         _learning(engine_for(network, objective), steps, ordinary, seed),
         learners.data,

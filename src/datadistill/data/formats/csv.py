@@ -43,7 +43,7 @@ def load_csv(path: Path, options: Options) -> tuple[LabelledData, LabelledData]:
         train, test = everything.hold_out(TEST_SHARE, options.seed)
         return apply_options(train, replace(test, split="test"), options)
     parts = np.array([row[split].strip().lower() for row in rows])
-    if unknown := sorted({*parts} - {"train", "test"}):
+    if unknown := sorted({*parts.tolist()} - {"train", "test"}):
         raise DataError(
             f"{path} has {unknown[0]!r} in the column {names[split]!r}.", "Use train and test."
         )
