@@ -46,7 +46,7 @@ def _run(arguments: list[str]) -> int:
         return INTERRUPTED
     except Exception as error:
         if "--debug" in arguments:
-            traceback.print_exc()
+            err.print(traceback.format_exc(), end="")
         return _report(error)
     return 0
 

@@ -1,5 +1,6 @@
 """Real data: data sets by name, and your own."""
 
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -61,7 +62,7 @@ def load(
     options = Options(size, channels, augment, seed, workers, cache_bytes)
     if str(name) in DATA_SETS:
         return DATA_SETS[str(name)].load(data_folder(data_dir), options)
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))  # noqa: PTH111 - of no known home it stays as it is
     if path.is_dir():
         return load_image_folder(path, options)
     if path.is_file() and path.suffix == ".npz":

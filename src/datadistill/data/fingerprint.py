@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ..errors import DataError
+from ..files import read_regular
 from .images.image_files import ImageFiles
 from .labelled import LabelledData
 
@@ -70,7 +71,7 @@ def _file_hash(path: str) -> bytes:
 @functools.cache
 def _content_hash(path: str, size: int, modified: int) -> bytes:  # noqa: ARG001
     """The hash of a file's content, computed again if its size or date changes."""
-    return hashlib.blake2b(Path(path).read_bytes()).digest()
+    return hashlib.blake2b(read_regular(Path(path))).digest()
 
 
 def _name(augmentation: object) -> str:

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
 from ..errors import DataError
+from .dense import dense
 from .labelled import LabelledData
 
 
@@ -60,7 +60,7 @@ def _from_items(items: Iterable[tuple[Any, Any]], split: str) -> LabelledData:
 
 
 def _tensor(value: Any) -> Tensor:
-    tensor = value.detach() if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
+    tensor = dense(value)
     whole = not tensor.is_floating_point() and tensor.dtype != torch.uint8
     return tensor.long() if whole else tensor
 

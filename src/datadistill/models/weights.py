@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from ..errors import ModelError
+from ..files import check_regular
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,12 @@ def _has_matrix(layer: nn.Module) -> bool:
 def _read(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
         raise ModelError(f"There is no file {path}.", "Give the path of a file with weights.")
+    try:
+        check_regular(path)
+    except OSError as error:
+        raise ModelError(
+            f"{path} cannot be read: {error.strerror or error}.", "Give a file with weights."
+        ) from error
     match path.suffix.lower():
         case ".safetensors":
             return _read_safetensors(path)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..core.network import Weights
 from ..errors import PoolError
-from ..files import write_atomically
+from ..files import check_regular, open_regular, write_atomically
 from ..models.description import weights_hash
 from .index import Chunk, Contents, Part, canonical
 
@@ -77,7 +77,7 @@ def read_network(path: Path, chunk: Chunk, number: int) -> Weights:
 
 def file_hash(path: Path) -> str:
     """SHA-256 of a file's bytes."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -112,6 +112,7 @@ def damaged(path: Path, how: str) -> PoolError:
 @contextlib.contextmanager
 def _opened(path: Path) -> Generator["safe_open"]:
     try:
+        check_regular(path)
         file = safe_open(path, framework="pt")
     except (SafetensorError, OSError) as error:
         raise damaged(path, str(error).partition("\n")[0]) from error

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ..errors import PoolError
-from ..files import write_atomically
+from ..files import read_regular, write_atomically
 from ..models.description import Architecture
 
 SCHEMA_VERSION = 1
@@ -155,9 +155,7 @@ def read_index(folder: Path) -> Index:
     """Reads and checks the index of a pool."""
     path = path_of(folder)
     try:
-        if path.stat().st_size > SIZE_LIMIT:
-            raise _damaged(path, f"it is larger than {SIZE_LIMIT} bytes")
-        content = json.loads(path.read_bytes())
+        content = json.loads(read_regular(path, SIZE_LIMIT))
     except FileNotFoundError:
         raise PoolError(
             f"There is no pool in {folder}: it holds no {path.name}.",

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...errors import RunError
-from ...files import cannot_write
+from ...files import cannot_write, read_regular
 
 Figure = Annotated[float, Field(allow_inf_nan=False)]
 CHECK = "check"
@@ -137,7 +137,7 @@ class _Line:
 
 def _lines(path: Path) -> Iterator[tuple[_Line, MetricsRow]]:
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except OSError as error:
         raise RunError(
             f"{path} cannot be read: {error.strerror or error}.", "Check the path."

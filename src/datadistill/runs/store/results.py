@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import RunError
-from ...files import write_atomically
+from ...files import read_regular, write_atomically
 
 LIMIT = 2**26  # bytes
 
@@ -21,9 +21,7 @@ def read_results(path: Path) -> dict[str, Any]:
         RunError: The file is damaged. It is never taken as empty, so nobody overwrites it.
     """
     try:
-        if path.stat().st_size > LIMIT:
-            raise _damaged(path, f"it is larger than {LIMIT} bytes")
-        content = json.loads(path.read_bytes())
+        content = json.loads(read_regular(path, LIMIT))
     except FileNotFoundError:
         return {}
     except OSError as error:
