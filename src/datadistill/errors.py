@@ -8,14 +8,12 @@ import difflib
 import re
 from collections.abc import Iterable
 
-UNPRINTABLE = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, those that turn the direction of text, and bytes that are no text."""
 
 
 def printable(text: str) -> str:
-    """The text with control characters spelled out, as ``\\u001b``.
+    """The text with control characters spelled out by their code points.
 
     What a file says must not move the cursor, recolour or rename the terminal that it is shown on.
     """

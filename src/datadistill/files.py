@@ -5,24 +5,14 @@ tests can stop a process at each.
 """
 
 import contextlib
-import errno
 import os
 import secrets
-import stat
 from collections.abc import Generator
 from pathlib import Path
-from typing import BinaryIO
 
 from platformdirs import user_cache_path
 
 from .errors import FileError
-
-FREE_BYTES = 2**26
-MOST_EXPANSION = 200
-"""A file above ``FREE_BYTES`` is refused if it is so many times larger than what is stored of it.
-
-Real data are not compressed further than this; zip bombs and files of holes are.
-"""
 
 
 def cache_folder() -> Path:
@@ -114,68 +104,3 @@ def sync_folder(folder: Path) -> None:
 def remove(path: Path) -> None:
     """Removes a file."""
     path.unlink()
-
-
-def open_regular(path: Path) -> BinaryIO:
-    """Opens a regular file for reading.
-
-    Raises:
-        OSError: The path is something else, such as a FIFO or a device, which could block or never
-            end; or nearly all of the file is a hole, which would fill the memory with zeros.
-    """
-    _check_regular(path.stat().st_mode, path)  # opening a device may already have an effect
-    # Should a FIFO take the file's place just now, O_NONBLOCK opens it without waiting.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0))
-    try:
-        _check_regular(os.fstat(descriptor).st_mode, path)
-        _check_stored(descriptor, path)
-        return os.fdopen(descriptor, "rb")
-    except BaseException:
-        os.close(descriptor)
-        raise
-
-
-def check_regular(path: Path) -> None:
-    """Raises the error of :func:`open_regular`, for libraries that open a path themselves."""
-    open_regular(path).close()
-
-
-def read_regular(path: Path, at_most: int | None = None) -> bytes:
-    """Reads a regular file.
-
-    Args:
-        path: The file.
-        at_most: The most bytes that it can have; a larger one raises an OSError.
-    """
-    with open_regular(path) as file:
-        if at_most is None:
-            return file.read()
-        content = file.read(min(at_most, os.fstat(file.fileno()).st_size) + 1)
-        content += file.read(at_most + 1 - len(content))  # more than the size that it shows
-    if len(content) > at_most:
-        raise OSError(errno.EFBIG, f"it is too large, larger than {at_most:,} bytes", str(path))
-    return content
-
-
-def _check_regular(mode: int, path: Path) -> None:
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
-
-
-def _check_stored(descriptor: int, path: Path) -> None:
-    """Refuses a file whose size is nearly all hole. Systems that cannot tell report no holes."""
-    size = os.fstat(descriptor).st_size
-    if size <= FREE_BYTES or not hasattr(os, "SEEK_HOLE"):
-        return
-    stored = end = 0
-    with contextlib.suppress(OSError):  # there are no more data, or the system cannot tell
-        while stored * MOST_EXPANSION < size:
-            begin = os.lseek(descriptor, end, os.SEEK_DATA)
-            end = os.lseek(descriptor, begin, os.SEEK_HOLE)
-            stored += end - begin
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    if stored * MOST_EXPANSION < size:
-        raise OSError(errno.EFBIG, f"only {stored:,} of its {size:,} bytes are stored", str(path))

@@ -14,7 +14,8 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from ..errors import ArtefactError
-from ..files import read_regular, write_atomically
+from ..files import write_atomically
+from ..reading import read_regular
 
 SCHEMA_VERSION = 2
 Kind = Literal["artefact", "checkpoint"]

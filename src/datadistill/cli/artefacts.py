@@ -18,7 +18,7 @@ def data_name(given: str | None, known: str) -> str:
     if given is None and known not in DATA_SETS:
         raise ConfigError(
             f"The data set of this artefact, {known!r}, is not built in.",
-            "Name it yourself: --data PATH.",
+            f"Give its path, e.g. --data {known}.npz",
         )
     return given or known
 

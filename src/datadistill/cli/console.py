@@ -29,7 +29,6 @@ Switch = tyro.conf.FlagCreatePairsOff[bool]
 """A flag that is off unless it is given."""
 
 
-
 class PlainConsole(Console):
     """Shows text as it is: no markup, no emoji codes, and control characters spelled out.
 

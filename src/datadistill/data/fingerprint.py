@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..errors import DataError
-from ..files import read_regular
+from ..reading import read_regular
 from .images.image_files import ImageFiles
 from .labelled import LabelledData
 
@@ -44,7 +44,7 @@ def same_data(recorded: str, data: LabelledData) -> bool:
 def _hash(data: LabelledData, inputs: Iterable[bytes]) -> str:
     digest = hashlib.sha256(
         f"{data.name} {data.split} {tuple(data.inputs.shape)} {data.normalization} "
-        f"{_name(data.augmentation)}".encode()
+        f"{_name(data.augmentation)}".encode("utf-8", "surrogateescape")
     )
     digest.update(_bytes(data.labels))
     for part in inputs:

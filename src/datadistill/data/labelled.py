@@ -178,7 +178,7 @@ class LabelledData:
             return
         low, high = int(self.labels.min()), int(self.labels.max())
         if not self.class_names:
-            if high >= max(MANY_CLASSES, len(self.labels)):  # the network would have as many outputs
+            if high >= max(MANY_CLASSES, len(self.labels)):  # outputs that a network would have
                 raise DataError(
                     f"{where} has {len(self.labels)} examples with labels up to {high}.",
                     "Number the classes from 0.",

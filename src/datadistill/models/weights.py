@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from ..errors import ModelError
-from ..files import check_regular
+from ..reading import check_regular
 
 
 @dataclass(frozen=True)

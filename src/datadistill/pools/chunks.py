@@ -13,8 +13,9 @@ from torch import Tensor
 
 from ..core.network import Weights
 from ..errors import PoolError
-from ..files import check_regular, open_regular, write_atomically
+from ..files import write_atomically
 from ..models.description import weights_hash
+from ..reading import check_regular, open_regular
 from .index import Chunk, Contents, Part, canonical
 
 KEY = "datadistill-pool"

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ..errors import PoolError
-from ..files import read_regular, write_atomically
+from ..files import write_atomically
 from ..models.description import Architecture
+from ..reading import read_regular
 
 SCHEMA_VERSION = 1
 SIZE_LIMIT = 2**28  # bytes

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ...errors import FileError
-from ...files import open_regular, read_regular, replacing
+from ...files import replacing
+from ...reading import open_regular, read_regular
 from ..sources import Source
 
 NOTE_BYTES = 2**16

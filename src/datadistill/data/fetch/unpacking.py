@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, FileError
-from ...files import open_regular
 from ...progress import Progress, ProgressCallback
+from ...reading import open_regular
 from .npm import BAD_ARCHIVE
 
 

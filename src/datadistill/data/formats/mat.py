@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...files import read_regular
+from ...reading import read_regular
 from .unpack import damaged
 
 HEADER = 128

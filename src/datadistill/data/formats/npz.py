@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from ...errors import DataError
-from ...files import FREE_BYTES, MOST_EXPANSION, open_regular
+from ...reading import FREE_BYTES, MOST_EXPANSION, open_regular
 from ..images.augmentation import PadCropFlip
 from ..images.conversion import apply_options
 from ..labelled import LabelledData
@@ -96,9 +96,7 @@ def _read(path: Path) -> dict[str, np.ndarray]:
         raise _bad(path, f"cannot be read: {why}") from error
 
 
-def _member(
-    path: Path, stored: int, file: zipfile.ZipFile, member: zipfile.ZipInfo
-) -> np.ndarray:
+def _member(path: Path, stored: int, file: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
     """Reads one array, if the file has as many bytes as its header says."""
     size, packed = member.file_size, min(member.compress_size, stored)
     if size > FREE_BYTES and size > MOST_EXPANSION * packed:

@@ -5,7 +5,7 @@ from xml.etree.ElementTree import Element, ParseError, TreeBuilder
 from xml.parsers import expat
 
 from ...errors import DataError
-from ...files import read_regular
+from ...reading import read_regular
 
 MOST_BYTES = 2**20
 

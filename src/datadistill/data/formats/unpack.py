@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from ...errors import DataError
-from ...files import open_regular
+from ...reading import open_regular
 
 PIECE = 2**20
 

@@ -124,7 +124,7 @@ def read_image(path: str, channels: int) -> Image.Image:
 
 def _opened(path: str) -> BinaryIO:
     """Opens a regular file; a FIFO could block, and a device never end."""
-    file = open(path, "rb", opener=_without_waiting)  # noqa: PTH123, SIM115 - Path has no opener
+    file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115 - Path has no opener
     found = os.fstat(file.fileno())
     if stat.S_ISREG(found.st_mode) and found.st_size <= BYTES_ALLOWED:
         return file

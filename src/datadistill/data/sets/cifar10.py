@@ -11,7 +11,7 @@ from typing import IO, cast
 import numpy as np
 import torch
 
-from ...files import open_regular
+from ...reading import open_regular
 from ..data_set import DataSet, register
 from ..folder import find_file
 from ..formats.unpack import damaged, unpack

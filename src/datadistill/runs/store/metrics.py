@@ -16,7 +16,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...errors import RunError
-from ...files import cannot_write, read_regular
+from ...files import cannot_write
+from ...reading import read_regular
 
 Figure = Annotated[float, Field(allow_inf_nan=False)]
 CHECK = "check"

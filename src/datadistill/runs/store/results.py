@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import RunError
-from ...files import read_regular, write_atomically
+from ...files import write_atomically
+from ...reading import read_regular
 
 LIMIT = 2**26  # bytes
 

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from ...errors import ConfigError
-from ...files import read_regular
+from ...reading import read_regular
 from ..config import RunConfig, config_from
 
 SIZE_LIMIT = 2**20  # bytes
