@@ -48,7 +48,7 @@ class Kind:
 def check_finite(*tensors: Tensor) -> None:
     """Raises an error unless all numbers are finite."""
     for tensor in tensors:
-        if tensor.is_floating_point() and not torch.isfinite(tensor.float()).all():
+        if tensor.is_floating_point() and not torch.isfinite(tensor.double()).all():
             raise NotFiniteError
 
 

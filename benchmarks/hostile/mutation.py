@@ -57,7 +57,7 @@ def _with_another(value: Any, draw: random.Random) -> Any:
             case _:
                 value[key] = _with_another(value[key], draw)
         return value
-    if isinstance(value, float | int) and draw.random() < 0.4:
+    if isinstance(value, float | int) and abs(value) < 2**64 and draw.random() < 0.4:
         return value * draw.choice((-1, 2, 10, 1e9)) + draw.choice((0, 1, -1))
     if draw.random() < 0.05:
         for _ in range(draw.choice((3, 30, 400))):

@@ -207,7 +207,7 @@ def _use_weights(path: Path) -> None:
             if partial:
                 raise
         check_finite(*module.state_dict().values())
-        check_finite(module.eval()(torch.ones(2, 4)))
+        check_finite(module.double().eval()(torch.ones(2, 4).double()))
 
 
 def _named(name: str, make: Any) -> Any:

@@ -102,6 +102,11 @@ def place_weights(
                 f"The weight {name!r} in {source} has values that are not finite.",
                 "Take a file of a network whose training did not diverge.",
             )
+        if name.rpartition(".")[2] == "running_var" and bool((value < 0).any()):
+            raise ModelError(
+                f"The weight {name!r} in {source} has a variance below 0.",
+                "The file is damaged: get or make it again.",
+            )
     with torch.no_grad():
         for name, value in values.items():
             own[name].copy_(value)
