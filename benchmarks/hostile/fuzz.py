@@ -46,10 +46,12 @@ def run(minutes: float, kinds: list[str]) -> Counts:
 def _fuzzed(name: str, folder: Path, seconds: int) -> tuple[int, str]:
     """Fuzzes one kind; returns how many inputs were tried, and the last error."""
     (folder / "corpus").mkdir()
-    limits = [f"-max_total_time={seconds}", "-timeout=10", f"-rss_limit_mb={MEMORY}"]
+    options = [
+        *(f"-max_total_time={seconds}", "-timeout=10", f"-rss_limit_mb={MEMORY}"),
+        *(f"-artifact_prefix={folder}/broken-", "-print_final_stats=1", "-max_len=1000000"),
+    ]
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.hostile.fuzz", name, str(folder / "corpus"), *limits]
-        + [f"-artifact_prefix={folder}/broken-", "-print_final_stats=1", "-max_len=1000000"],
+        [sys.executable, "-m", "benchmarks.hostile.fuzz", name, str(folder / "corpus"), *options],
         capture_output=True,
         text=True,
         errors="replace",
