@@ -32,14 +32,14 @@ class DataDistillError(Exception):
 
     Args:
         what: What is wrong, and where.
-        remedy: What to do about it.
+        remedy: What to do about it; empty if ``what`` says it.
     """
 
     exit_code = 2
 
     def __init__(self, what: str, remedy: str) -> None:
         self.what, self.remedy = printable(what), printable(remedy)
-        super().__init__(f"{self.what}\n{self.remedy}")
+        super().__init__(f"{self.what}\n{self.remedy}".rstrip("\n"))
 
     def __reduce__(self) -> tuple[type["DataDistillError"], tuple[str, str]]:
         return type(self), (self.what, self.remedy)
@@ -81,7 +81,15 @@ class NonFiniteError(DataDistillError):
     exit_code = 1
 
 
+class ZeroGradientError(DataDistillError):
+    """The gradient with respect to the distilled inputs is exactly 0: nothing can be learned."""
+
+
 class TeamError(DataDistillError):
     """A process of a run that several make together has ended, or does not answer."""
 
     exit_code = 1
+
+
+class DataWarning(UserWarning):
+    """Real data can be used as they are, but probably not as they were meant."""

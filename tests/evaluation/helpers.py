@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.optim.swa_utils import update_bn
 
 from datadistill import LabelledData, RandomInit, models
 from datadistill.core.distilled import Steps
@@ -53,6 +54,7 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
 class Problem(NamedTuple):
     """Distilled data of 2 steps × 2 epochs, and real data, all in float64."""
 
+    name: str
     network: Network
     steps: Steps
     data: LabelledData
@@ -73,6 +75,7 @@ def problem(name: str, examples: int = 40) -> Problem:
     labels = torch.arange(CLASSES).expand(2, CLASSES).contiguous()
     rates = torch.tensor([[0.05, 0.1], [0.02, 0.03]], dtype=torch.float64)
     return Problem(
+        name,
         Network(module, normal(2, 1, 28, 28)),
         Steps(normal(2, CLASSES, 1, 28, 28), labels, rates),
         LabelledData(normal(examples, 1, 28, 28), torch.arange(examples) % CLASSES),
@@ -88,9 +91,14 @@ class Alone(NamedTuple):
 
 
 def alone(problem: Problem, seed: int, number: int, updates: int) -> Alone:
-    """Trains one network by plain gradient descent, and tests it on all data at once."""
+    """Trains one network by plain gradient descent, and tests it on all data at once.
+
+    Normalisation layers take the statistics of the batch in training, and running statistics of
+    the distilled images in the test, as torch itself measures them.
+    """
     theta0 = problem.sample(networks_for(seed, "held-out network", [number]))
-    module = problem.network.module({name: w[0] for name, w in theta0.items()})
+    module = NETWORKS[problem.name]().double().train()
+    module.load_state_dict({name: w[0] for name, w in theta0.items()}, strict=False)
     schedule = [(epoch, step) for epoch in range(2) for step in range(2)]
     for epoch, step in schedule[:updates]:
         outputs = module(problem.steps.inputs[step])
@@ -101,6 +109,8 @@ def alone(problem: Problem, seed: int, number: int, updates: int) -> Alone:
                 if parameter.grad is not None:
                     parameter -= problem.steps.learning_rates[epoch, step] * parameter.grad
     assert isinstance(problem.data.inputs, Tensor)
+    update_bn(problem.steps.inputs, module)
+    module.eval()
     with torch.no_grad():
         outputs = module(problem.data.inputs)
     labels = problem.data.labels

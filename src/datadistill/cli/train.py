@@ -6,21 +6,28 @@ from pathlib import Path
 import safetensors.torch
 import tyro
 
+from ..artefact import DistilledData
+from ..artefact.statistics import DISTILLED
 from ..core.device import DeviceName
+from ..core.statistics import MEAN
+from ..data import LabelledData
 from ..errors import FileError
 from ..files import check_writable, write_atomically
-from .choices import CodeChoice, ModelChoice, PoolChoice
+from .choices import CodeChoice, DataChoice, ModelChoice, PoolChoice
 from .console import Switch, out
 
 
 @dataclass(frozen=True)
-class Train(ModelChoice, PoolChoice, CodeChoice):
+class Train(DataChoice, ModelChoice, PoolChoice, CodeChoice):
     """Train a network on distilled data and save its weights."""
 
     artefact: tyro.conf.Positional[Path]
     """The artefact: a file written by datadistill distill."""
     seed: int = 0
     """Seed of the network, for random initializations."""
+    statistics: str | None = None
+    """Data set whose training split gives the running statistics of batch normalisation. By default
+    they are those of the distilled images."""
     device: DeviceName = "auto"
     """Device to compute on."""
     output: Path | None = None
@@ -35,17 +42,32 @@ class Train(ModelChoice, PoolChoice, CodeChoice):
             raise FileError(f"{output} exists.", "Choose another --output, or pass --overwrite.")
         distilled = self.with_pool(self.load_artefact(self.artefact))
         check_writable(output)
-        module = self.own_module()
+        module, statistics = self.own_module(), self._statistics(distilled)
         with self.bars() as progress:
-            network = distilled.train(module, seed=self.seed, device=self.device, progress=progress)
+            network = distilled.train(
+                module,
+                seed=self.seed,
+                statistics=statistics,
+                device=self.device,
+                progress=progress,
+            )
         # Shared weights are one tensor under two names, which safetensors cannot store.
         weights = {n: w.detach().cpu().clone() for n, w in network.state_dict().items()}
         write_atomically(output, safetensors.torch.save(weights))
         out.print(f"trained weights: {output}")
         kind, norm = type(network).__name__, distilled.normalization
-        self.say(f"Load them: {kind}.load_state_dict(safetensors.torch.load_file('{output}'))")
+        self.say(
+            f"Load them into a {kind}: "
+            f"module.load_state_dict(safetensors.torch.load_file('{output}'))"
+        )
+        if any(name.endswith(MEAN) for name in weights):
+            self.say(f"Its running statistics are those of {self.statistics or DISTILLED}.")
         if norm:
             self.say(
                 f"Its inputs are pixels in [0, 1], normalised with mean {norm.mean} "
                 f"and std {norm.std}."
             )
+
+    def _statistics(self, distilled: DistilledData) -> LabelledData | None:
+        """The data that running statistics are measured on, if some are named."""
+        return self.load_for(distilled, self.statistics)[0] if self.statistics else None

@@ -1,6 +1,5 @@
 """Initializations: the distribution p(θ₀) that distilled data are made for."""
 
-import copy
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 
 from ..errors import ConfigError, ModelError
 from .network import Network, Weights
+from .own_scheme import draw_module
 from .random import stream
 from .seam import Record, Seam
 
@@ -38,6 +38,11 @@ class Initialization(Seam, seam="initialization"):
     """
 
     fixed: ClassVar[bool] = False
+
+    @property
+    def draws_anew(self) -> bool:
+        """Whether weights are drawn by a scheme, whatever weights the module has."""
+        return False
 
     @abstractmethod
     def sample(self, network: Network, generators: Sequence[torch.Generator]) -> Weights:
@@ -73,8 +78,8 @@ class RandomInit(Initialization, name="random"):
 
     Attributes:
         scheme: How matrices and kernels are drawn: Xavier (gain 1) or He (for ReLU), normal or
-            uniform; orthogonal; or ``module``: the module's own ``reset_parameters``. Except
-            with ``module``, biases are 0 and other vectors keep the module's values.
+            uniform; orthogonal; or ``module``: as the module's class draws them when it is made.
+            Except with ``module``, biases are 0 and other vectors keep the module's values.
     """
 
     scheme: Scheme = "xavier-normal"
@@ -88,8 +93,12 @@ class RandomInit(Initialization, name="random"):
                 f"Choose one of: {', '.join(get_args(Scheme))}.",
             )
 
+    @property
+    def draws_anew(self) -> bool:
+        return True
+
     def sample(self, network: Network, generators: Sequence[torch.Generator]) -> Weights:
-        draw = _draw_module if self.scheme == "module" else self._draw
+        draw = draw_module if self.scheme == "module" else self._draw
         return network.stack([draw(network, generator) for generator in generators])
 
     def _draw(self, network: Network, generator: torch.Generator) -> Weights:
@@ -108,7 +117,9 @@ class RandomInit(Initialization, name="random"):
 
 @dataclass(frozen=True)
 class FixedInit(Initialization, name="fixed", aliases=("fixed-pretrained",)):
-    """One particular network.
+    """One particular network: one that is drawn by a seed, or with :meth:`of` a trained module.
+
+    ``FixedInit()`` does not use the weights of the module that is passed to ``dd.distill``.
 
     Attributes:
         seed: Which network of the random scheme it is.
@@ -124,6 +135,21 @@ class FixedInit(Initialization, name="fixed", aliases=("fixed-pretrained",)):
 
     fixed = True
     settings = MappingProxyType({"seed": "init_seed", "scheme": "scheme"})
+
+    @classmethod
+    def of(cls, module: nn.Module, source: str | None = None) -> "FixedInit":
+        """The weights that a module has, such as a trained one.
+
+        Args:
+            module: The module. Its weights are copied, and go into the artefact.
+            source: What the artefact calls them; ``weights of LeNet`` and the like by default.
+        """
+        weights = {name: p.detach().clone() for name, p in module.named_parameters()}
+        return cls(weights=weights, source=source or f"weights of {type(module).__name__}")
+
+    @property
+    def draws_anew(self) -> bool:
+        return self.weights is None
 
     def record(self) -> Record:
         trained = {} if self.source is None else {"source": self.source}
@@ -141,8 +167,19 @@ class FixedInit(Initialization, name="fixed", aliases=("fixed-pretrained",)):
             generator = stream(self.seed, "fixed initialization")
             one = RandomInit(self.scheme).sample(network, [generator])
         else:
+            self._check_fits(network, self.weights)
             one = network.stack([self.weights])
         return {name: w.expand(len(generators), *w.shape[1:]) for name, w in one.items()}
+
+    def _check_fits(self, network: Network, weights: Weights) -> None:
+        for name, own in network.weights.items():
+            if name not in weights or weights[name].shape != own.shape:
+                found = [*weights[name].shape] if name in weights else "missing"
+                raise ModelError(
+                    f"The weights of the fixed initialization do not fit {network.name}: {name!r} "
+                    f"is {found}, not {[*own.shape]}.",
+                    "Take them from a module of the same architecture: FixedInit.of(module).",
+                )
 
 
 class NetworkGenerator(torch.Generator):
@@ -160,22 +197,3 @@ def networks_for(seed: int, purpose: str, numbers: Sequence[int]) -> list[Networ
         generator.number = number
         generators.append(generator)
     return generators
-
-
-def _draw_module(network: Network, generator: torch.Generator) -> Weights:
-    """Lets every layer draw its weights as it did when it was made."""
-    module = copy.deepcopy(network.module()).cpu()
-    with torch.random.fork_rng(devices=[]):
-        # reset_parameters takes no generator: lend it the global one.
-        torch.default_generator.manual_seed(generator.initial_seed())
-        for name, layer in module.named_modules():
-            reset = getattr(layer, "reset_parameters", getattr(layer, "_reset_parameters", None))
-            if callable(reset):
-                reset()
-            elif any(p.requires_grad for p in layer.parameters(recurse=False)):
-                raise ModelError(
-                    f"The layer {name or type(layer).__name__!r} has parameters of its own but no "
-                    "reset_parameters(), so its own initialization cannot be drawn again.",
-                    "Define reset_parameters(), or choose another scheme such as xavier-normal.",
-                )
-    return {n: p.detach() for n, p in module.named_parameters() if n in network.weights}

@@ -2,16 +2,16 @@
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
-from torch.nn.modules.batchnorm import _NormBase  # pyright: ignore[reportPrivateUsage]
 from torch.nn.parameter import is_lazy
 
 from ..errors import ModelError
 from .attention import twice_differentiable
+from .statistics import RunningStatistics
 
 Weights = dict[str, Tensor]
 """Named weights with a leading axis of J networks."""
@@ -24,7 +24,8 @@ class Network:
     """An architecture as a pure function of the weights of J networks.
 
     The module is copied; the original is never touched. Dropout is off, and normalisation
-    layers use the statistics of the batch. Frozen parameters (``requires_grad=False``) and
+    layers use the statistics of the batch, unless the weights come with running statistics, as
+    :meth:`statistics` gives them. Frozen parameters (``requires_grad=False``) and
     buffers are constants that all J networks share; everything else is a weight.
 
     Args:
@@ -55,6 +56,7 @@ class Network:
     ) -> None:
         self.name = type(module).__name__
         self._module = _pure_copy(module, self.name).to(device=device, dtype=dtype)
+        self._running = RunningStatistics(self._module)
         self.recurrent = any(isinstance(layer, nn.RNNBase) for layer in module.modules())
         self._aliases = _aliases(self._module)
         named = dict(self._module.named_parameters())
@@ -102,12 +104,45 @@ class Network:
 
     def module(self, weights: Weights | None = None) -> nn.Module:
         """Returns a plain copy of the module with the given weights of one network."""
+        weights = weights or self.weights
         module = copy.deepcopy(self._module)
         named = dict(module.named_parameters())
         with torch.no_grad():
-            for name, value in (weights or self.weights).items():
-                named[name].copy_(value)
+            for name in self.weights:
+                named[name].copy_(weights[name])
+        self._running.put_into(module, weights)
         return module
+
+    @property
+    def keeps_statistics(self) -> bool:
+        """Whether the module has layers that normalise by running statistics once it is trained."""
+        return bool(self._running.layers)
+
+    @torch.no_grad()
+    def statistics(self, weights: Weights, batches: Iterable[Tensor]) -> Weights:
+        """Measures the running statistics of J trained networks.
+
+        Args:
+            weights: The stacked weights.
+            batches: Inputs (N, …) whose statistics are averaged, batch by batch; iterated over
+                once for every network. Without any, there are no statistics.
+
+        Returns:
+            Statistics (J, …) by the names of the module's buffers, to go with the weights; empty
+            where the module keeps none.
+        """
+        if not self.keeps_statistics:
+            return {}
+        each = [self._measured(one, batches) for one in unstacked(weights)]
+        return {name: torch.stack([one[name] for one in each]) for name in each[0]}
+
+    def _measured(self, weights: Weights, batches: Iterable[Tensor]) -> Weights:
+        found = self._running.empty(next(iter(weights.values())))
+        measured = False
+        for batch in self._running.measuring(batches):
+            self._forward({**weights, **found}, batch)
+            measured = True
+        return found if measured else {}
 
     def _forward(self, weights: Weights, inputs: Tensor) -> Tensor:
         return self._apply({**self.constants, **weights}, inputs)
@@ -119,6 +154,7 @@ class Network:
     def bare(self, given: Weights, inputs: Tensor) -> Tensor:
         """Outputs of one network by all its tensors, for callers in ``twice_differentiable``."""
         given.update({alias: given[name] for alias, name in self._aliases.items()})
+        self._running.use(given)
         return functional_call(self._module, given, (inputs,), tie_weights=False)
 
     def _for_each(self, one: Callable[[Weights], Tensor], weights: Weights) -> Tensor:
@@ -242,7 +278,7 @@ class Network:
 
 
 def _pure_copy(module: nn.Module, name: str) -> nn.Module:
-    """Copies a module, with dropout off and normalisation by the batch's own statistics."""
+    """Copies a module, with dropout off."""
     for key, value in [*module.named_parameters(), *module.named_buffers()]:
         if is_lazy(value):
             raise ModelError(
@@ -256,11 +292,13 @@ def _pure_copy(module: nn.Module, name: str) -> nn.Module:
             f"{name} cannot be copied: {_first_line(error)}",
             "Keep only modules, tensors and plain values as its attributes.",
         ) from error
-    for layer in module.modules():
-        if isinstance(layer, _NormBase):
-            layer.track_running_stats = False
-            layer.running_mean = layer.running_var = layer.num_batches_tracked = None
     return module.eval()
+
+
+def unstacked(weights: Weights) -> list[Weights]:
+    """The weights of each of J networks by itself."""
+    networks = len(next(iter(weights.values())))
+    return [{name: w[j] for name, w in weights.items()} for j in range(networks)]
 
 
 def _cuda_devices(device: torch.device) -> list[torch.device]:

@@ -1,5 +1,6 @@
 """How well distilled data train networks: after the last update, or after every one."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from ..artefact import DistilledData
+from ..core.objective import OwnObjective
 from ..engine.side_by_side import DEFAULT_BYTES
 from ..engine.team import ALONE, Team
 from ..progress import ProgressCallback, silent
@@ -28,6 +30,7 @@ def evaluate(
     module: nn.Module | None = None,
     architecture: nn.Module | None = None,
     seed: int = 0,
+    statistics: Any = None,
     device: str = "auto",
     memory: int = DEFAULT_BYTES,
     team: Team = ALONE,
@@ -44,6 +47,9 @@ def evaluate(
         architecture: Another network than the one that was distilled for. Its weights are
             drawn at random by the same scheme, also where the initialization is fixed.
         seed: Which held-out networks.
+        statistics: Real data whose statistics batch normalisation is to use; by default those of
+            the distilled images, as in :meth:`DistilledData.train`. ``"batch"`` normalises by the
+            batch of test data, as earlier versions did.
         device: Where to compute: auto, cpu, cuda or mps.
         memory: Bound of bytes for the networks that are trained side by side.
         team: The processes among which the networks are divided; this one alone by default.
@@ -51,7 +57,8 @@ def evaluate(
     """
     learners = Learners.of(distilled, data, networks, module, architecture, device)
     last = len(learners.distilled.steps.schedule)
-    return _curve(learners, [last], seed, memory, team, progress)[0]
+    held_out = learners.held_out(seed, memory, team)
+    return _curve(learners, held_out, [last], statistics, progress)[0]
 
 
 def learning_curve(
@@ -63,6 +70,7 @@ def learning_curve(
     module: nn.Module | None = None,
     architecture: nn.Module | None = None,
     seed: int = 0,
+    statistics: Any = None,
     device: str = "auto",
     memory: int = DEFAULT_BYTES,
     team: Team = ALONE,
@@ -79,6 +87,7 @@ def learning_curve(
         module: The network, where it is not built in.
         architecture: Another network than the one that was distilled for.
         seed: Which held-out networks.
+        statistics: What batch normalisation uses.
         device: Where to compute.
         memory: Bound of bytes.
         team: The processes among which the networks are divided.
@@ -90,24 +99,35 @@ def learning_curve(
     learners = Learners.of(distilled, data, networks, module, architecture, device)
     last = len(learners.distilled.steps.schedule)
     after = range(last + 1) if after is None else after
-    return _curve(learners, after, seed, memory, team, progress)
+    held_out = learners.held_out(seed, memory, team)
+    return _curve(learners, held_out, after, statistics, progress)
 
 
 def _curve(
     learners: Learners,
+    held_out: HeldOut,
     after: Sequence[int],
-    seed: int,
-    memory: int,
-    team: Team,
+    statistics: Any,
     progress: ProgressCallback,
 ) -> list[Evaluation]:
     found = train_and_score(
         learners.distilled.steps,
-        HeldOut(learners.network, learners.sample, learners.networks, seed, memory, team),
+        held_out,
         learners.data,
         learners.distilled.objective,
         rule=learners.distilled.rule,
         after=after,
+        statistics=statistics,
         progress=progress,
     )
-    return [replace(one, note=learners.note) for one in found]
+    objective = learners.distilled.objective
+    # Without its function a loss of the user's own is not known, and says nothing.
+    known = not (isinstance(objective, OwnObjective) and objective.function is None)
+    return [replace(one, note=_note(learners.note, one, known)) for one in found]
+
+
+def _note(note: str, found: Evaluation, known: bool) -> str:
+    """What is unusual about the networks, and how many of them have diverged."""
+    diverged = sum(not math.isfinite(loss) for loss in found.losses) if known else 0
+    said = f"{diverged} of {len(found.losses)} network(s) diverged" if diverged else ""
+    return "; ".join(filter(None, [note, said]))

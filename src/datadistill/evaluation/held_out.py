@@ -1,12 +1,13 @@
 """Held-out networks: trained in groups side by side, and tested along the way."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 
 import torch
 from torch import Tensor
 
+from ..artefact.statistics import Statistics
 from ..core.initialization import networks_for
 from ..core.network import Network, Weights
 from ..core.objective import Objective
@@ -23,6 +24,8 @@ from .testing import evaluation_of, joined
 
 Sample = Callable[[Sequence[torch.Generator]], Weights]
 """Draws the initial weights θ₀ of one network per generator."""
+
+BY_THE_BATCH = Statistics()
 
 Learn = Callable[[Weights, range], Iterable[Weights]]
 """θ₀ of some networks and their numbers → θ₀, θ₁, …, θ_T, one after the other."""
@@ -61,6 +64,7 @@ class HeldOut:
         after: Sequence[int],
         batch: Tensor,
         rule: UpdateRule,
+        statistics: Statistics = BY_THE_BATCH,
         progress: ProgressCallback,
     ) -> list[Evaluation]:
         """Trains the networks and tests them after some of their updates.
@@ -72,6 +76,7 @@ class HeldOut:
             after: Numbers of updates after which to test.
             batch: As many inputs as an update is made on.
             rule: An update rule that carries along as much as theirs.
+            statistics: What running statistics are measured on before each test.
             progress: Called after every test of a group, perhaps in another thread.
 
         Returns:
@@ -81,15 +86,18 @@ class HeldOut:
         each = architecture.bytes_in_training(len(batch), rule)
         tester, tests = Tester(architecture, data, objective), sorted(set(after))
         mine = self.team.share(range(self.networks))
-        report = _Report(progress, len(mine) * len(tests), objective.metric)
+        report = _Report(progress, len(mine) * len(tests), objective.metric, len(data))
         drawing = Lock()
+
+        def test(weights: Weights, wanted: Callable[[], None]) -> Sums:
+            return tester(statistics.added_to(weights, self.network), wanted)
 
         def work(group: range, wanted: Callable[[], None]) -> list[Sums]:
             numbers = mine[group.start : group.stop]
             with drawing:  # what draws the weights may not be made for several threads
                 theta0 = self.sample(networks_for(self.seed, "held-out network", numbers))
             with torch.no_grad():
-                return _tested(learn(theta0, numbers), tests, tester, report, wanted)
+                return _tested(learn(theta0, numbers), tests, test, report, wanted)
 
         found: list[list[Sums]] = [[tester.nothing] for _ in tests]
         if mine:
@@ -99,7 +107,10 @@ class HeldOut:
             found = in_order(groups.each(work))
         sums = dict(zip(tests, _gather(self.team, self.networks, found), strict=True))
         return [
-            evaluation_of(sums[t], tester, data, objective, seed=self.seed, updates=t)
+            replace(
+                evaluation_of(sums[t], tester, data, objective, seed=self.seed, updates=t),
+                statistics=statistics.name,
+            )
             for t in after
         ]
 
@@ -107,7 +118,7 @@ class HeldOut:
 def _tested(
     trail: Iterable[Weights],
     tests: Sequence[int],
-    tester: Tester,
+    test: Callable[[Weights, Callable[[], None]], Sums],
     report: "_Report",
     wanted: Callable[[], None],
 ) -> list[Sums]:
@@ -116,8 +127,8 @@ def _tested(
     for t, weights in enumerate(trail):
         wanted()
         if t == tests[len(tested)]:
-            tested.append(tester(weights, wanted))
-            report(tested[-1].metrics(tester.examples), last=t == tests[-1])
+            tested.append(test(weights, wanted))
+            report(tested[-1], last=t == tests[-1])
         if len(tested) == len(tests):
             break
     return tested
@@ -134,11 +145,13 @@ def _gather(team: Team, networks: int, found: list[list[Sums]]) -> list[Sums]:
 class _Report:
     """Tells how many networks have been tested, from any thread."""
 
-    def __init__(self, progress: ProgressCallback, total: int, metric: str) -> None:
+    def __init__(self, progress: ProgressCallback, total: int, metric: str, examples: int) -> None:
         self._progress, self._total, self._metric = progress, total, metric
+        self._examples = examples
         self._lock, self._done, self._values = Lock(), 0, list[float]()
 
-    def __call__(self, values: list[float], *, last: bool) -> None:
+    def __call__(self, sums: Sums, *, last: bool) -> None:
+        values = sums.metrics(self._examples)
         with self._lock:
             self._done += len(values)
             self._values += values if last else []

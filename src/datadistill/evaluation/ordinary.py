@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..artefact import DistilledData
+from ..artefact.statistics import Statistics
 from ..core.distilled import Step, Steps
 from ..core.engine import Engine
 from ..core.network import Weights
@@ -20,7 +21,7 @@ from ..engine.in_place import InPlaceAdam
 from ..engine.side_by_side import DEFAULT_BYTES
 from ..errors import ConfigError
 from ..progress import ProgressCallback, silent
-from .held_out import HeldOut, Learn
+from .held_out import Learn
 from .learners import Learners
 from .result import Evaluation
 
@@ -89,6 +90,7 @@ def evaluate_ordinary(
     module: nn.Module | None = None,
     architecture: nn.Module | None = None,
     seed: int = 0,
+    statistics: Any = None,
     device: str = "auto",
     memory: int = DEFAULT_BYTES,
     team: Team = ALONE,
@@ -107,6 +109,7 @@ def evaluate_ordinary(
         module: The network, where it is not built in.
         architecture: Another network than the one that was distilled for.
         seed: Which held-out networks, and which orders of the images.
+        statistics: What batch normalisation uses, as for :func:`evaluate`.
         device: Where to compute.
         memory: Bound of bytes for the networks that are trained side by side.
         team: The processes among which the networks are divided.
@@ -117,14 +120,14 @@ def evaluate_ordinary(
     network, objective = learners.network, learners.distilled.objective
     steps = learners.distilled.steps.to(network.device, network.dtype)
     images = steps.inputs.flatten(0, 1)
-    held_out = HeldOut(network, learners.sample, learners.networks, seed, memory, team)
-    (found,) = held_out.train_and_test(
+    (found,) = learners.held_out(seed, memory, team).train_and_test(
         _learning(engine_for(network, objective), steps, ordinary, seed),
         learners.data,
         objective,
         after=[ordinary.epochs * math.ceil(len(images) / ordinary.batch_size)],
         batch=images[: ordinary.batch_size],
         rule=Momentum(MOMENTUM),
+        statistics=Statistics.of(statistics, steps.inputs, network),
         progress=progress,
     )
     notes = [str(ordinary), *([learners.note] if learners.note else [])]

@@ -55,6 +55,8 @@ class Evaluation(_OverNetworks):
         updates: After how many updates the networks were tested, where it is known.
         note: What is unusual about the networks, e.g. another architecture than the one that
             was distilled for.
+        statistics: What the running statistics of the networks were measured on, where they
+            keep some.
     """
 
     values: tuple[float, ...]
@@ -67,6 +69,7 @@ class Evaluation(_OverNetworks):
     by_class: tuple[ClassScore, ...] = ()
     updates: int | None = None
     note: str = ""
+    statistics: str | None = None
 
     @property
     def loss(self) -> float:
@@ -97,6 +100,7 @@ class Evaluation(_OverNetworks):
             "split": self.split,
             "examples": self.examples,
             "seed": self.seed,
+            "statistics": self.statistics,
         }
 
 

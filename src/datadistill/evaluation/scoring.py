@@ -1,7 +1,9 @@
 """The curve of the paper's figures: held-out networks tested along their updates."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
+from ..artefact.statistics import Statistics
 from ..core.distilled import Steps
 from ..core.engine import Engine
 from ..core.network import Weights
@@ -25,6 +27,7 @@ def train_and_score(
     *,
     rule: UpdateRule = PLAIN,
     after: Sequence[int] | None = None,
+    statistics: Any = None,
     progress: ProgressCallback = silent,
 ) -> list[Evaluation]:
     """Trains held-out networks on steps of distilled data, and tests them along the way.
@@ -39,6 +42,8 @@ def train_and_score(
         rule: The update rule.
         after: Numbers of updates after which to test; 0 is the untrained network. By default
             after the last update alone.
+        statistics: What the running statistics of the networks are measured on: the distilled
+            images by default, real data, or ``"batch"`` to normalise by the batch they test.
         progress: Called after every test of a group of networks, perhaps in another thread.
 
     Returns:
@@ -53,6 +58,7 @@ def train_and_score(
         after=_checked(after, len(steps.schedule)),
         batch=steps.inputs[0],
         rule=rule,
+        statistics=Statistics.of(statistics, steps.inputs, network),
         progress=progress,
     )
 

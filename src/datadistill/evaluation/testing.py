@@ -1,10 +1,12 @@
 """What trained networks reach on real data."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from ..artefact.statistics import BATCH, Statistics
 from ..core.network import Network, Weights
 from ..core.objective import Objective
 from ..data import LabelledData
@@ -69,6 +71,7 @@ def test_networks(
     weights: Weights,
     data: LabelledData,
     objective: Objective,
+    statistics: Any = BATCH,  # noqa: PT028 (not a test of pytest)
 ) -> Evaluation:
     """Tests J trained networks on all real data.
 
@@ -77,7 +80,11 @@ def test_networks(
         weights: Their stacked weights.
         data: The real data.
         objective: What is measured.
+        statistics: Real data whose statistics batch normalisation uses; those of the batches of
+            ``data`` by default.
     """
+    measured = Statistics.of(statistics, data.example()[None], network)
+    weights = measured.added_to(weights, network)
     networks = SideBySide(network, data.example())
     tester = Tester(networks, data, objective)
     groups = Groups.within(

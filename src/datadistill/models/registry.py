@@ -1,9 +1,11 @@
 """Networks by name, and a user's own by ``package.module:Class`` or ``file.py:Class``."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from torch import nn
 
+from ..core.own_scheme import remember
 from ..errors import ModelError, did_you_mean
 from . import networks as networks  # where the built-in ones register
 from .arguments import Value, check_arguments, parse_arguments
@@ -27,20 +29,24 @@ def build(name: str, arguments: Mapping[str, Value]) -> nn.Module:
                 "Give a whole number of at least 1.",
             )
     try:
-        return MODELS[name](**arguments)
+        module = MODELS[name](**arguments)
     except (TypeError, ValueError) as error:
         raise ModelError(
             f"The network {name!r} cannot be made with {dict(arguments)}: {error}",
             "Choose another network, or data of a size that it takes.",
         ) from error
+    remember(module, partial(MODELS[name], **arguments))
+    return module
 
 
 def arguments_for(input_shape: Sequence[int], classes: int) -> dict[str, int]:
     """Constructor arguments of built-in networks for square images of a shape."""
     if len(input_shape) != 3 or input_shape[1] != input_shape[2]:
         match tuple(input_shape):
+            case (_,):
+                remedy = "Choose mlp or linear for columns of numbers"
             case (height, width) if height == width:
-                remedy = "If they are grey images, set channels to 1"
+                remedy = "If they are grey images, set channels to 1 or pass inputs[:, None]"
             case (height, width, 1 | 3) if height == width:
                 remedy = "Put the channels first: inputs.transpose(0, 3, 1, 2)"
             case _:
@@ -63,7 +69,13 @@ def find_for(
         classes: How many classes there are.
         own_arguments: The user's constructor arguments, each as ``name=value``.
     """
-    fitting = {} if ":" in reference else arguments_for(input_shape, classes)
+    fitting: dict[str, int] = {}
+    if ":" not in reference:
+        kind = MODELS.get(reference)
+        columns = len(input_shape) == 1 and getattr(kind, "flattens", False)
+        # A row of numbers is to a network that flattens its inputs an image of one pixel.
+        shape = (input_shape[0], 1, 1) if columns else input_shape
+        fitting = arguments_for(shape, classes)
     return find(reference, fitting, parse_arguments(own_arguments))
 
 
@@ -103,4 +115,5 @@ def find(
             f"{reference} gives a {type(module).__name__}, not a torch.nn.Module.",
             "Name a class that derives from torch.nn.Module.",
         )
+    remember(module, partial(make, **own_arguments))
     return module

@@ -13,6 +13,7 @@ from ..data import LabelledData, data_folder
 from ..errors import ConfigError
 from ..models.description import describe, weights_hash
 from ..models.freezing import train_only
+from ..models.trained import looks_trained
 from ..models.weights import load_weights, place_weights
 from ..pools import Pool, PoolInit
 from .config import RunConfig
@@ -45,7 +46,7 @@ class InitialWeights:
     ) -> "InitialWeights":
         """Reads what a configuration names, unless the initialization is given."""
         if given is not None:
-            return cls(module, config, given)
+            return cls(module, config, given, notes=unused_weights(module, given))
         _check_flags(config)
         if config.initialization == "fixed-pretrained":
             return cls._fixed_pretrained(config, copy.deepcopy(module))
@@ -53,7 +54,8 @@ class InitialWeights:
             assert config.pool
             pool = PoolInit(Pool(config.pool), config.pool_networks, config.pool_noise)
             return cls(module, config, pool)
-        return cls(module, config, make(Initialization, config))
+        made = make(Initialization, config)
+        return cls(module, config, made, notes=unused_weights(module, made))
 
     @classmethod
     def _fixed_pretrained(cls, config: RunConfig, module: nn.Module) -> "InitialWeights":
@@ -95,6 +97,17 @@ class InitialWeights:
             architecture = describe(network, self.module)
             pool.check_fits(architecture, data.input_shape, weights_hash(network.constants))
         return self.given
+
+
+def unused_weights(module: nn.Module, initialization: Initialization) -> tuple[str, ...]:
+    """What to tell of a module that looks trained, where its weights are not used."""
+    if not (initialization.draws_anew and looks_trained(module)):
+        return ()
+    return (
+        f"{type(module).__name__} looks trained, but its weights are not used: the "
+        f"{initialization.name} initialization draws new ones. To start from the module's weights, "
+        "pass initialization=dd.FixedInit.of(module), or weights from a file as fixed-pretrained.",
+    )
 
 
 def weights_file(config: RunConfig) -> Path | None:

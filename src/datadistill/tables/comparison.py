@@ -81,10 +81,10 @@ def compare(
     theta0 = networks.sample(networks_for(0, "held-out network", [0]))
     fully_trained = train_on_all(network, theta0, train, objective, progress=progress)
     return Comparison(
-        untrained=test_networks(network, theta0, test_data, objective).mean,
+        untrained=test_networks(network, theta0, test_data, objective, train).mean,
         distilled=evaluate(distilled, test_data, device=device).mean,
         random_real=tuple(result.mean for result in tested),
         rate=float(choice.rate),
         epochs=choice.epochs,
-        all_real=test_networks(network, fully_trained, test_data, objective).mean,
+        all_real=test_networks(network, fully_trained, test_data, objective, train).mean,
     )

@@ -131,5 +131,5 @@ def _initial_weights(context: TableContext, number: int = 0) -> Weights:
 
 
 def _accuracies(context: TableContext, weights: Weights, data: LabelledData) -> list[float]:
-    objective = context.distilled.objective
-    return list(test_networks(context.networks.network, weights, data, objective).values)
+    objective, train = context.distilled.objective, context.data.train
+    return [*test_networks(context.networks.network, weights, data, objective, train).values]

@@ -1,0 +1,41 @@
+"""Noticing what cannot learn: distilled inputs whose gradient is exactly 0."""
+
+import torch
+
+from ..errors import ZeroGradientError
+from .distiller import DistillerState
+from .network import Network
+from .parametrisation import RATES
+
+FIRST_STEPS = 3
+
+
+def check_gradient(network: Network, state: DistillerState, loss: float) -> None:
+    """Refuses a gradient of the distilled inputs that was exactly 0 in all outer steps.
+
+    Args:
+        network: The whole network.
+        state: The state after the first outer steps.
+        loss: The loss of the last one. At 0 there is nothing left to learn.
+    """
+    # The mean of all gradients so far: a single one that is not 0 shows in it.
+    means = state.adam.first
+    inputs = [mean for name, mean in means.items() if name not in (RATES, "labels")]
+    if loss == 0 or any(bool(mean.any()) for mean in inputs or means.values()):
+        return
+    cause = "" if _sees_inputs(network) else f" The outputs of {network.name} have no gradient."
+    raise ZeroGradientError(
+        "The gradient with respect to the distilled inputs is exactly 0 in the first "
+        f"{state.adam.count} outer step(s).{cause}",
+        "Look for sign(), round(), argmax(), detach() or .data in the forward pass."
+        if cause
+        else "Raise learning_rate, or check that the objective is differentiable.",
+    )
+
+
+def _sees_inputs(network: Network) -> bool:
+    """Whether outputs have a gradient with respect to inputs."""
+    inputs = network.example.clone().requires_grad_()
+    outputs = network(network.stack([network.weights]), inputs)
+    (gradient,) = torch.autograd.grad(outputs.square().sum(), inputs, materialize_grads=True)
+    return bool(gradient.any())
