@@ -14,6 +14,7 @@ import datadistill as dd
 from datadistill.data.fetch.npm import Tarball
 from datadistill.data.fetch.partial import UnavailableError
 from datadistill.data.fetch.unpacking import unpack_archive
+from datadistill.data.formats.csv import load_csv
 from datadistill.data.formats.idx import read_idx
 from datadistill.data.formats.mat import read_mat
 from datadistill.data.formats.npz import load_arrays
@@ -49,6 +50,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "weights of torch": ("w.pth", lambda path: load_weights(dd.models.Linear(), path)),
     "npz": ("own.npz", lambda path: load_arrays(path, Options())),
     "data": ("own.npz", dd.data.load),
+    "csv": ("own.csv", lambda path: load_csv(path, Options())),
     "mat": ("test.mat", lambda path: read_mat(path, {"X": 2**50})),
     "idx": ("images", lambda path: read_idx(path, 2**50)),
     "svmlight": ("usps", lambda path: read_svmlight(path, 256, 2**40)),

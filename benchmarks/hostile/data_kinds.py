@@ -70,6 +70,13 @@ def _npz(change: Any, name: str, *, packed: bool) -> Kind:
     return Kind(name, made, _use, change)
 
 
+def _make_csv(folder: Path) -> Path:
+    path = folder / "own.csv"
+    rows = [f"{n / 7:.3f},{-n},{'abc'[n % 3]},{('train', 'test')[n % 4 == 3]}" for n in range(24)]
+    path.write_text("\n".join(["x,y,label,split", *rows, ""]))
+    return path
+
+
 def _image(suffix: str) -> Kind:
     def made(folder: Path) -> Path:
         for split in ("train", "test"):
@@ -134,6 +141,7 @@ KINDS = (
     _npz(changed, "npz, packed", packed=True),
     _npz(either(changed, in_zip, in_zip), "npz", packed=False),
     *(_image(suffix) for suffix in ("bmp", "gif", "jpg", "png", "ppm", "tif", "webp")),
+    Kind("csv", _make_csv, _use, text),
     Kind("tar", functools.partial(_make_archive, "tar"), _use_archive),
     Kind("tgz", functools.partial(_make_archive, "tgz"), _use_archive, zipped),
     Kind("package", functools.partial(_make_archive, "tgz"), _use_package, zipped),

@@ -218,6 +218,13 @@ def test_damaged_images_never_crash(suffix: str, tmp_path_factory: pytest.TempPa
     check()
 
 
+def test_a_long_cell_does_not_make_all_cells_long(tmp_path: Path) -> None:
+    rows = ["x,label", "1" * 2000 + ",a", *["1,b"] * 10]
+    (tmp_path / "own.csv").write_text("\n".join(rows))
+    with pytest.raises(DataError, match="more than 1,000 characters in row 2"):
+        load(tmp_path / "own.csv")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

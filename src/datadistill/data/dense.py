@@ -15,9 +15,9 @@ def check_dense(value: Any) -> None:
     """Raises a DataError for sparse, quantised, masked, complex and float8 arrays and tensors."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise _unusable("a masked array", "Fill the masked values, or leave those examples out.")
-    if isinstance(value, np.ndarray) and value.dtype == np.uint64 and value.size:
-        if value.max() > np.iinfo(np.int64).max:
-            raise _unusable(f"the number {value.max()}", "Use numbers below 2**63.")
+    whole = isinstance(value, np.ndarray) and value.dtype.kind == "u" and value.size > 0
+    if whole and value.max() > np.iinfo(np.int64).max:
+        raise _unusable(f"the number {value.max()}", "Use numbers below 2**63.")
     if not isinstance(value, Tensor):
         return
     if value.layout is not torch.strided or value.is_nested:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import RunError
 from ...files import write_atomically
-from ...reading import read_regular
+from ...reading import open_regular, read_regular
 
 LIMIT = 2**26  # bytes
 
@@ -60,7 +60,7 @@ def write_results(
 def file_hash(path: Path) -> str:
     """SHA-256 of a file's bytes."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise RunError(
