@@ -73,7 +73,7 @@ def _npz(change: Any, name: str, *, packed: bool) -> Kind:
 def _make_csv(folder: Path) -> Path:
     path = folder / "own.csv"
     rows = [f"{n / 7:.3f},{-n},{'abc'[n % 3]},{('train', 'test')[n % 4 == 3]}" for n in range(24)]
-    path.write_text("\n".join(["x,y,label,split", *rows, ""]))
+    path.write_text("\n".join(["x,z,label,split", *rows, ""]))
     return path
 
 

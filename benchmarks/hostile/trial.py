@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import time
 import traceback
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +48,9 @@ class Place:
     def use(self, content: bytes) -> None:
         """Uses hostile bytes in place of the valid ones; raises what the program raises."""
         self.valid.write_bytes(content)
-        self.kind.use(self.valid)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of data that are unusual, but used
+            self.kind.use(self.valid)
 
     def judge(self, content: bytes) -> Counts:
         """What became of a hostile file."""

@@ -31,5 +31,11 @@ def check_dense(value: Any) -> None:
         raise _unusable(f"a tensor of type {value.dtype}", "Convert it: tensor.float().")
 
 
+def shared(array: np.ndarray) -> Tensor:
+    """A tensor that shares the memory of an array, where torch can."""
+    array = np.ascontiguousarray(array)
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
 def _unusable(what: str, remedy: str) -> DataError:
     return DataError(f"The data have {what}.", remedy)

@@ -10,7 +10,7 @@ from PIL import Image
 from torch import Tensor
 
 from ..errors import DataError, DataWarning
-from .dense import check_dense
+from .dense import check_dense, shared
 from .images.decode import ImageError, as_pixels
 
 WIDE = 10.0
@@ -152,7 +152,7 @@ def _from_array(value: Any, where: str) -> Tensor:
             array = array.astype(np.float64)
         if array.dtype.kind == "u" and array.dtype != np.uint8:
             array = array.astype(np.int64)
-        return torch.from_numpy(np.ascontiguousarray(array))
+        return shared(array)
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:
         reason = str(error).partition(". ")[0].rstrip(".")
         raise DataError(
