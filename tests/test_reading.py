@@ -125,7 +125,7 @@ def test_a_fifo_that_takes_the_place_of_a_file_is_not_waited_for(
     regular.touch()
     seen = regular.stat()
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "stat", lambda self: seen)
+        patch.setattr(Path, "stat", lambda _: seen)  # pyright: ignore[reportUnknownLambdaType]
         with pytest.raises(OSError, match="not a regular file"):
             open_regular(path)
 

@@ -45,18 +45,19 @@ def changed_value(value: Any, draw: random.Random) -> Any:
 def _with_another(value: Any, draw: random.Random) -> Any:
     """The same value with one node changed, at any depth."""
     if isinstance(value, dict | list) and value and draw.random() < 0.9:
-        keys = list(value) if isinstance(value, dict) else list(range(len(value)))
+        node: Any = value
+        keys = list(node) if isinstance(node, dict) else list(range(len(node)))
         key = draw.choice(keys)
         match draw.randrange(12):
             case 0:
-                del value[key]
-            case 1 if isinstance(value, list):
-                value.extend(value[:1] * draw.choice((1, 50)))
+                del node[key]
+            case 1 if isinstance(node, list):
+                node.extend(node[:1] * draw.choice((1, 50)))
             case 1:
-                value[draw.choice(("x", "", "schema_version", "\x1b"))] = draw.choice(VALUES)
+                node[draw.choice(("x", "", "schema_version", "\x1b"))] = draw.choice(VALUES)
             case _:
-                value[key] = _with_another(value[key], draw)
-        return value
+                node[key] = _with_another(node[key], draw)
+        return node
     if isinstance(value, float | int) and abs(value) < 2**64 and draw.random() < 0.4:
         return value * draw.choice((-1, 2, 10, 1e9)) + draw.choice((0, 1, -1))
     if draw.random() < 0.05:

@@ -136,14 +136,13 @@ def _make_results(folder: Path) -> Path:
 
 
 def _check_plain_numbers(value: Any) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for one in value:
+            _check_plain_numbers(one)
+    elif isinstance(value, float) and not math.isfinite(value):
         raise NotFiniteError
-    for one in value.values() if isinstance(value, dict) else value if _is_list(value) else ():
-        _check_plain_numbers(one)
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list | tuple)
 
 
 def _use_config(path: Path) -> None:

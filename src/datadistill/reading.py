@@ -4,8 +4,8 @@ import contextlib
 import errno
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 FREE_BYTES = 2**26
 MOST_EXPANSION = 200
@@ -15,7 +15,7 @@ Real data are not compressed further than this; zip bombs and files of holes are
 """
 
 
-def open_regular(path: Path, at_most: int | None = None) -> BinaryIO:
+def open_regular(path: Path, at_most: int | None = None) -> BufferedReader:
     """Opens a regular file for reading.
 
     Args:
