@@ -21,7 +21,7 @@ from .import_graph import NAME, ROOT, cycles, import_graph, modules
 
 LAYERS = [
     {"errors", "flock", "notices", "private", "progress", "version"},
-    {"files", "importing", "durations"},
+    {"files", "importing", "durations", "reading"},
     {"lock"},
     {"core"},
     {"engine"},

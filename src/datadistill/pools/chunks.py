@@ -15,6 +15,7 @@ from ..core.network import Weights
 from ..errors import PoolError
 from ..files import write_atomically
 from ..models.description import weights_hash
+from ..reading import check_regular, open_regular
 from .index import Chunk, Contents, Part, canonical
 
 KEY = "datadistill-pool"
@@ -79,7 +80,7 @@ def read_network(path: Path, chunk: Chunk, number: int) -> Weights:
 
 def file_hash(path: Path) -> str:
     """SHA-256 of a file's bytes."""
-    with _reading(path), path.open("rb") as file:
+    with _reading(path), open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -125,6 +126,7 @@ def _reading(path: Path) -> Generator[None]:
 @contextlib.contextmanager
 def _opened(path: Path) -> Generator["safe_open"]:
     try:
+        check_regular(path)
         file = safe_open(path, framework="pt")
     except (SafetensorError, OSError) as error:
         raise damaged(path, str(error).partition("\n")[0]) from error
