@@ -20,13 +20,13 @@ class DataDistillError(Exception):
 
     Args:
         what: What is wrong, and where.
-        remedy: What to do about it.
+        remedy: What to do about it; empty if ``what`` says it.
     """
 
     exit_code = 2
 
     def __init__(self, what: str, remedy: str) -> None:
-        super().__init__(f"{what}\n{remedy}")
+        super().__init__(f"{what}\n{remedy}".rstrip("\n"))
         self.what = what
         self.remedy = remedy
 
@@ -78,3 +78,7 @@ class TeamError(DataDistillError):
     """A process of a run that several make together has ended, or does not answer."""
 
     exit_code = 1
+
+
+class DataWarning(UserWarning):
+    """Real data can be used as they are, but probably not as they were meant."""

@@ -1,9 +1,11 @@
 """The command line as a user types it: real files, real exit codes."""
 
+import importlib.util
 import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,9 @@ import safetensors.torch
 import torch
 
 import datadistill as dd
+from datadistill.cli.console import Lines
+from datadistill.cli.main import main
+from datadistill.progress import Progress
 from datadistill.runs.store.checkpoint import newest
 from tests.cli.helpers import run
 
@@ -167,7 +172,7 @@ def test_a_run_is_never_overwritten(here: Path, capsys: pytest.CaptureFixture[st
     assert run("distill", *QUICK, "--run", str(first)) == 1
     error = capsys.readouterr().err
     assert "There is a run in" in error
-    assert "datadistill resume" in error
+    assert "Continue it with --resume" in error
     assert {path.name: path.read_bytes() for path in first.glob("*.*")} == before
 
 
@@ -243,11 +248,68 @@ def test_python_m_datadistill_works_and_pipes_stay_clean(here: Path) -> None:
     command = [sys.executable, "-m", "datadistill", "distill", *QUICK, "--initialization", "fixed"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[0].endswith("% on digits test")
-    assert done.stderr.splitlines() == [
+    said = done.stderr.splitlines()
+    assert said == [
         "Distilling 1,437 examples of digits for linear, fixed initialization: steps 1, epochs 3.",
-        done.stderr.splitlines()[1],
+        *said[1:-2],
+        "Kept the last.",
         "Use them: datadistill train runs/digits-linear-fixed/distilled.safetensors",
     ]
     assert done.stderr.splitlines()[1].startswith("Measured here: ")
     quiet = subprocess.run([*command, "--quiet"], capture_output=True, text=True, check=True)
     assert quiet.stderr == ""
+
+
+def test_a_mistyped_command_gets_one_line_with_the_right_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["distil", "digits-fixed"]) == 2
+    assert capsys.readouterr().err == (
+        "error: There is no command 'distil'. Did you mean 'distill'?\n"
+    )
+
+
+def test_a_missing_extra_is_refused_before_a_folder_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(importlib.util, "find_spec", {}.get)  # as if nothing were installed
+    assert main(["distill", "digits-fixed", "--tensorboard"]) == 2
+    assert "TensorBoard is not installed." in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_run_is_continued_or_replaced_as_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["distill", "--model", "linear", "--initialization", "fixed", "--threads", "1"]
+    words += ["--iterations", "3", "--run", "run", "--quiet"]
+    assert main(words) == 0
+    first = (tmp_path / "run" / "distilled.safetensors").read_bytes()
+    assert main(words) == 1
+    assert "Continue it with --resume, replace it with --overwrite" in capsys.readouterr().err
+    (tmp_path / "run" / "mine.txt").write_text("mine")
+    assert main([*words, "--resume"]) == 0
+    assert (tmp_path / "run" / "distilled.safetensors").read_bytes() == first
+    assert main([*words, "--resume", "--seed", "1"]) == 2
+    assert "seed: 0 → 1" in capsys.readouterr().err
+    assert main([*words, "--overwrite", "--seed", "1"]) == 0
+    assert (tmp_path / "run" / "distilled.safetensors").read_bytes() != first
+    assert (tmp_path / "run" / "mine.txt").read_text() == "mine"
+    assert main([*words, "--overwrite", "--resume"]) == 2
+
+
+def test_without_a_terminal_a_line_now_and_then_tells_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, said = 0.0, list[str]()
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
+    show = Lines(said.append)
+    for done in range(300):
+        clock = float(done)
+        show(Progress("distilling", done, 300, {"loss": 0.5, "held-out accuracy": 0.831}))
+    assert said == [
+        f"distilling: {done} of 300, about {left} left, loss 0.500, held-out 83.1 %"
+        for done, left in [(60, "4 min"), (120, "3 min"), (180, "2 min"), (240, "60 s")]
+    ]

@@ -31,7 +31,7 @@ def test_an_artefact_that_reaches_its_claim_is_confirmed(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"claimed: {made.claim}"
     assert lines[1] == f"found:   {made.claim}"
-    assert lines[2] == "The claim holds within 0.83 points."  # 3 of 360 examples
+    assert lines[2] == "The claim holds within 0.83 points (rounding: 3 test examples)."
 
 
 def test_an_artefact_that_falls_short_exits_with_1(
@@ -41,11 +41,16 @@ def test_an_artefact_that_falls_short_exits_with_1(
     with_mean(made, 0.99).save("run/distilled.safetensors")
     assert main(["verify", "run"]) == 1
     captured = capsys.readouterr()
-    assert "The claim does not hold within 0.83 points." in captured.out
+    assert "The claim does not hold within 0.83 points (rounding" in captured.out
+    assert (
+        "Measuring again: 1 network(s), 3 update(s) each, tested on 360 examples." in captured.err
+    )
     assert "run does not reach what it claims." in captured.err
     assert main(["verify", "run", "--json"]) == 1
     figures = json.loads(capsys.readouterr().out)
     assert figures["holds"] is False
+    assert figures["confidence"] == 0.99
+    assert figures["std_holds"] is True
     assert figures["claim"]["mean"] == 0.99
     assert made.claim is not None
     assert figures["found"]["values"] == [made.claim.mean]
@@ -82,3 +87,23 @@ def test_data_that_are_not_there_are_bad_input(
     assert main(["verify", "d.safetensors", "--data-dir", str(tmp_path / "none")]) == 2
     assert "mnist" in capsys.readouterr().err
     assert main(["verify", "d.safetensors", "--data", "digits"]) == 0
+
+
+def test_a_deviation_that_one_network_cannot_have_is_refused(
+    made: dd.DistilledData, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mean .999, std .5 and one network held within 100 points."""
+    assert made.claim is not None
+    claim = made.claim.model_copy(update={"mean": 0.999, "std": 0.5})
+    made.with_claim(claim).save("e.safetensors")
+    assert main(["verify", "e.safetensors"]) == 2
+    assert "standard deviation is 0.5" in capsys.readouterr().err
+
+
+def test_a_claim_over_absurdly_many_networks_is_bad_input(
+    made: dd.DistilledData, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert made.claim is not None
+    made.with_claim(made.claim.model_copy(update={"networks": 10**9})).save("f.safetensors")
+    assert main(["verify", "f.safetensors"]) == 2
+    assert "takes 1,000,000,000 network(s)" in capsys.readouterr().err

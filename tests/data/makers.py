@@ -112,12 +112,18 @@ def make_image(path: Path, size: tuple[int, int] = (40, 30), seed: int = 0) -> P
 
 
 def make_image_folder(
-    folder: Path, classes: tuple[str, ...] = ("cat", "dog"), train: int = 3, test: int = 2
+    folder: Path,
+    classes: tuple[str, ...] = ("cat", "dog"),
+    train: int = 3,
+    test: int = 2,
+    *,
+    square: bool = False,
 ) -> Path:
     for split, count in (("train", train), ("test", test)):
         for label, name in enumerate(classes):
             for i in range(count):
-                make_image(folder / split / name / f"{i}.png", seed=10 * label + i)
+                size = (30, 30) if square else (40, 30)
+                make_image(folder / split / name / f"{i}.png", size, seed=10 * label + i)
     return folder
 
 

@@ -107,6 +107,6 @@ def test_an_unknown_name_is_refused_with_the_choices(name: str, what: str, tmp_p
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "table.csv").write_text("1,2\n")
-    with pytest.raises(DataError, match=r"not an \.npz file"):
-        load(tmp_path / "table.csv")
+    (tmp_path / "table.txt").write_text("1,2\n")
+    with pytest.raises(DataError, match=r"not an \.npz or \.csv file"):
+        load(tmp_path / "table.txt")

@@ -16,7 +16,7 @@ from .makers import make_image, make_image_folder
 
 
 def images(folder: Path) -> LabelledData:
-    return replace(load(folder, size=8, workers=0)[0], name="pets")
+    return replace(load(folder, size=8, normalization="imagenet", workers=0)[0], name="pets")
 
 
 @pytest.fixture

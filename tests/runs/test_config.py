@@ -84,6 +84,7 @@ OTHER: dict[str, Any] = {
     "micro_batch": 20,
     "averaging": 0.5,
     "seed": 99,
+    "plans": ((0, 20), (5, 11)),
 }
 """A value for every setting that is not its default."""
 
@@ -123,10 +124,14 @@ def test_flags_yaml_and_python_give_the_same_configuration(name: str) -> None:
     if isinstance(value, bool):
         words = [flag if value else flag.replace("--", "--no-")]
     else:
-        words = [flag, *map(str, value if isinstance(value, tuple) else (value,))]
+        words = [flag, *map(str, _flat(value))]
     command = parse(["distill", *words])
     assert isinstance(command, Distill)
     assert command.config == python
+
+
+def _flat(value: Any) -> list[Any]:
+    return [one for part in value for one in _flat(part)] if isinstance(value, tuple) else [value]
 
 
 def test_a_whole_configuration_survives_yaml() -> None:

@@ -15,12 +15,13 @@ from datadistill.durations import parse_time, time_text
 from datadistill.errors import ConfigError
 from datadistill.runs.config import config_from
 from datadistill.runs.distillation import Distillation
+from datadistill.runs.planning.budget import TimeBudget
 from datadistill.runs.planning.cost import Cost, measure_cost
 from datadistill.runs.run import Run
 from datadistill.runs.store.folder import RunFolder
 from datadistill.runs.store.metrics import read_metrics
 from datadistill.runs.store.yaml_files import read_config
-from tests.runs.helpers import DATA, SETTINGS, TEST
+from tests.runs.helpers import DATA, SETTINGS, TEST, stop_after
 
 COST_LINE = (
     r"Measured here: .+ per outer step; (.+) outer steps with tests take about .+; "
@@ -95,8 +96,9 @@ def test_a_time_budget_plans_the_outer_steps_and_scales_the_schedule(tmp_path: P
     planned = re.search(COST_LINE, done.stderr)
     assert planned
     steps = int(planned[1].replace(",", ""))
-    assert config.iterations <= steps < 1_000_000
+    assert steps < 1_000_000
     assert config.decay_every == max(1, round(100_000 * (steps / 1_000_000)))
+    assert "The time budget ends before --iterations 1000000 does." in done.stderr
     assert len(read_metrics(tmp_path / "run" / "metrics.jsonl")) == config.iterations
     made = dd.load(tmp_path / "run" / "distilled.safetensors")
     assert made.header.configuration["outer_step"] == config.iterations
@@ -107,8 +109,8 @@ def test_a_run_ends_well_when_its_time_is_up_before_its_outer_steps(tmp_path: Pa
     distillation = Distillation.prepare(config, DATA, dd.models.Linear())
     said: list[str] = []
     test = dd.LabelledData(*TEST, split="test")
-    until = time.monotonic() + 0.5
-    made = Run(distillation, RunFolder(tmp_path), test, until, tell=said.append).go()
+    budget = TimeBudget(time.monotonic() + 0.5)
+    made = Run(distillation, RunFolder(tmp_path), test, budget, tell=said.append).go()
     reached = made.header.configuration["outer_step"]
     assert 0 < reached < 1_000_000
     assert f"The time budget ended after {reached:,} outer steps." in said
@@ -121,6 +123,74 @@ def test_a_run_ends_well_when_its_time_is_up_before_its_outer_steps(tmp_path: Pa
     Run(same, RunFolder(tmp_path / "again"), test).go()
     first, second = (p / "distilled.safetensors" for p in (tmp_path, tmp_path / "again"))
     assert first.read_bytes() == second.read_bytes()
+
+
+def test_the_last_measurement_counts_where_the_time_ends_between_two(tmp_path: Path) -> None:
+    settings = SETTINGS | {"iterations": 1_000_000, "validate_every": 1_000_000}
+    config = config_from({"model": "linear", **settings})
+    distillation = Distillation.prepare(config, DATA, dd.models.Linear())
+    Run(distillation, RunFolder(tmp_path), budget=TimeBudget(time.monotonic() + 0.2)).go()
+    best, last = (dd.load(tmp_path / f"{name}.safetensors") for name in ("best", "last"))
+    assert best.claim == last.claim
+    assert best.claim is not None
+
+
+def test_the_decay_follows_the_time_that_is_left_when_the_machine_slows(tmp_path: Path) -> None:
+    settings = SETTINGS | {"iterations": 400, "validate_every": 10, "outer_schedule": "cosine"}
+    config = config_from({"model": "linear", **settings})
+    distillation = Distillation.prepare(config, DATA, dd.models.Linear())
+    said: list[str] = []
+
+    def slow_down(told: dd.Progress) -> None:
+        if told.stage == "distilling" and told.done > 20:
+            time.sleep(0.02)
+
+    budget, folder = TimeBudget(time.monotonic() + 2.0), RunFolder(tmp_path / "run")
+    Run(distillation, folder, None, budget, said.append, progress=slow_down).go()
+    rows, ended = read_metrics(folder.metrics), read_config(folder.config)
+    assert len(rows) == ended.iterations < 400
+    assert any("Outer steps are slower than planned" in text for text in said)
+    assert rows[-1].outer_lr < 0.1 * rows[0].outer_lr
+    # The configuration records the plans: the same again gives the same.
+    again = Run(Distillation.prepare(ended, DATA, dd.models.Linear()), RunFolder(tmp_path / "b"))
+    again.go()
+    assert again.folder.distilled.read_bytes() == folder.distilled.read_bytes()
+    # So does a run that is resumed from any of its checkpoints.
+    stopped = RunFolder(tmp_path / "c")
+    with pytest.raises(KeyboardInterrupt):
+        Run(
+            Distillation.prepare(ended, DATA, dd.models.Linear()),
+            stopped,
+            progress=stop_after(ended.iterations - 3)["progress"],
+        ).go()
+    Run(Distillation.prepare(ended, DATA, dd.models.Linear()), stopped).go()
+    assert stopped.distilled.read_bytes() == folder.distilled.read_bytes()
+
+
+def test_a_plan_changes_only_if_the_pace_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
+    budget = TimeBudget(until=100.0, at_most=150)
+    assert budget.iterations(0, planned=100) == 100  # no pace is known yet
+    clock = 10.0
+    assert budget.iterations(10, planned=100) == 100  # one a second, as planned
+    clock = 30.0
+    assert budget.iterations(20, planned=100) == 20 + 35  # one in two seconds
+    clock = 31.0
+    assert budget.iterations(30, planned=55) == 150  # ten a second, but no more than asked for
+    clock = 101.0
+    assert budget.is_up()
+    assert budget.iterations(31, planned=150) == 32
+
+
+def test_iterations_that_are_named_end_before_a_longer_time_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["--model", "linear", "--initialization", "fixed", "--iterations=3", "--run", "run"]
+    assert main(["distill", *words, "--time-budget", "1h"]) == 0
+    assert "--iterations 3 ends before the time budget does." in capsys.readouterr().err
+    assert read_config(tmp_path / "run" / "config.yaml").iterations == 3
 
 
 def test_a_budget_too_short_for_one_outer_step_is_refused(

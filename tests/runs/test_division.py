@@ -88,8 +88,10 @@ def test_a_run_tells_what_was_measured_and_records_the_choice(
     run = tmp_path / "run"
     flags = ["--iterations", "2", "--networks", "2", "--test-networks", "2", "--steps", "1"]
     assert main(["distill", "--run", str(run), *flags]) == 0
-    assert "2 threads: " in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "2 threads: " in told
     config = yaml.safe_load((run / "config.yaml").read_text())
+    assert f"Chosen: --threads {config['threads']} --processes 1.\n" in told
     assert config["processes"] == 1  # so short a run is not worth the start of others
     assert config["threads"] in (1, 2)
 

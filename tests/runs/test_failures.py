@@ -67,17 +67,17 @@ def test_a_failed_write_is_reported_and_the_previous_checkpoint_loads(
 def test_a_failed_line_of_the_log_is_reported_and_mended(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = os.write
+    real, is_full = os.write, False
 
     def full(descriptor: int, content: bytes) -> int:
-        if content.startswith(b'{"outer_step": 7'):
-            return real(descriptor, content[:100])
-        if not content.startswith(b'{"outer_step": '):
+        nonlocal is_full
+        if is_full:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return real(descriptor, content)
+        is_full = bytes(content).startswith(b'{"outer_step": 7')
+        return real(descriptor, content[:100] if is_full else content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(metrics.os, "write", full)
+        patch.setattr(os, "write", full)
         with pytest.raises(FileError, match=r"metrics\.jsonl cannot be written: No space left"):
             go(tmp_path)
     assert (
@@ -173,9 +173,9 @@ def test_a_folder_removed_while_the_run_is_going_ends_it_with_a_clear_message(
     assert not run.exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_first_signal_finishes_the_step_saves_it_and_ends_with_code_130(
-    tmp_path: Path, number: signal.Signals
+@pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 75)])
+def test_a_first_signal_finishes_the_step_saves_it_and_ends_with_the_code_of_the_signal(
+    tmp_path: Path, number: signal.Signals, expected: int
 ) -> None:
     run = tmp_path / "run"
     arguments = [*endless(tmp_path / "data.npz"), "--checkpoint-every", "1000000"]
@@ -183,7 +183,7 @@ def test_a_first_signal_finishes_the_step_saves_it_and_ends_with_code_130(
     wait_for_rows(run, 5, process)
     process.send_signal(number)
     code, said = finish(process)
-    assert code == 130, said
+    assert code == expected, said
     reached = newest(run / "checkpoints")[0].state.outer_step
     assert reached >= 5
     assert f"outer step {reached:,} is saved.\nTo resume: datadistill resume {run}\n" in said
@@ -282,6 +282,28 @@ def test_only_the_newest_two_checkpoints_are_kept(tmp_path: Path) -> None:
     assert max(counts) == 2
     names = sorted(path.name for path in folder.iterdir())
     assert names == ["step-00000011.safetensors", "step-00000012.safetensors"]
+
+
+def test_a_checkpoint_that_the_disk_does_not_read_is_not_removed(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path, **stop_after(7))
+    path, real = tmp_path / "checkpoints" / "step-00000006.safetensors", Path.read_bytes
+
+    def failing_to_read(self: Path) -> bytes:
+        if self == path:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", failing_to_read)
+        with pytest.raises(RunError, match="cannot be read: Input/output error") as caught:
+            go(tmp_path)
+    assert "delete it to resume from the one before" in caught.value.remedy
+    assert path.exists()
+    go(tmp_path)
+    assert contents(tmp_path) == contents(whole)
 
 
 def test_a_state_that_is_not_finite_is_never_written(tmp_path: Path) -> None:

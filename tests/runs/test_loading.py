@@ -108,14 +108,16 @@ def test_command_and_python_resume_to_the_same_bytes(tmp_path: Path) -> None:
     assert contents(run) == contents(copy)
 
 
-def test_python_resumes_a_run_of_several_processes_in_one(tmp_path: Path) -> None:
+def test_python_resumes_a_run_of_several_processes_in_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     run = tmp_path / "run"
     words = [*WORDS, "--initialization", "random", "--networks", "2", "--test-networks", "2"]
     assert main([*words, "--run", str(run), "--processes", "2"]) == 0
-    said: list[str] = []
-    resumed = dd.resume(run, iterations=5, tell=said.append)
+    resumed = dd.resume(run, iterations=5)
     assert resumed.header.configuration["outer_step"] == 5
-    assert "processes changed from 2 to 1: results may differ by rounding." in said
+    assert [one.processes for one in resumed.header.engines] == [2, 1]
+    assert "may change the last bits of the result: processes: 2 → 1.\n" in caplog.text
     with pytest.raises(ConfigError, match="processes cannot be changed"):
         dd.resume(run, processes=2)
 

@@ -100,7 +100,7 @@ def test_the_test_data_are_used_once_and_only_at_the_end(tmp_path: Path) -> None
     [
         ({"learning_rate": 0.1}, r"learning_rate: 0\.2 → 0\.1"),
         ({"steps": 3, "seed": 4}, "steps: 2 → 3; seed: 0 → 4"),
-        ({"keep": "best"}, "keep: last → best"),
+        ({"keep": "best"}, "keep: auto → best"),
         ({"initialization": dd.FixedInit(), "networks": 1}, "initialization: random → fixed"),
         ({"adjoint": dd.Truncated(1)}, "adjoint: back-gradient → truncated"),
         ({"dtype": "float64"}, "dtype: float32 → float64"),

@@ -1,7 +1,8 @@
 """The artefact: the one file that holds distilled data and all that is needed to use it."""
 
+from .claim import Claim
 from .distilled_data import DistilledData
-from .header import Claim, Header
+from .header import Header
 from .reader import load
 
 __all__ = ["Claim", "DistilledData", "Header", "load"]

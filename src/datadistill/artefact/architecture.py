@@ -9,6 +9,9 @@ from ..core.network import Weights
 from ..errors import ArtefactError
 from ..models.description import Architecture
 
+FLOATS = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
+"""The types that weights, inputs and learning rates may have."""
+
 
 def fit(
     module: nn.Module, architecture: Architecture, constants: Weights, *, left_out: bool = False
@@ -41,7 +44,7 @@ def fit(
             )
     for name, text in architecture.weights.items():
         dtype = getattr(torch, text[: text.index("[")], None)
-        if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        if dtype not in FLOATS:
             raise ArtefactError(f"The weight {name!r} has the type {text}.", "Make the file again.")
         parameters[name].data = parameters[name].data.to(dtype)
     own = {**parameters, **dict(module.named_buffers())}
@@ -51,6 +54,14 @@ def fit(
                 f"{type(module).__name__} does not fit these distilled data: it has no frozen "
                 f"parameter or buffer {name!r} of shape {list(value.shape)}.",
                 f"Pass a module of the architecture {architecture.name}.",
+            )
+        # A mask may be infinite where a weight may not, and is of the module's own kind.
+        unfit = name in parameters and not value.is_meta and not torch.isfinite(value).all()
+        if unfit or own[name].is_floating_point() != value.is_floating_point():
+            raise ArtefactError(
+                f"The frozen parameter or buffer {name!r} of these distilled data is of type "
+                f"{value.dtype}, or not finite.",
+                "Make them again.",
             )
         own[name].data = value.to(own[name].device, copy=True)
     return module

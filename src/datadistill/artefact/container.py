@@ -85,7 +85,7 @@ def decode(raw: bytes, kind: Kind, path: Path | str) -> tuple[dict[str, Tensor],
         tensors = safetensors.torch.load(raw)
         if claimed != _content_hash(header, index, data):
             raise _damaged(path, "its content does not match its hash")
-    except (SafetensorError, KeyError, ValueError, TypeError) as error:
+    except (SafetensorError, KeyError, ValueError, TypeError, RecursionError) as error:
         raise _damaged(path, str(error)) from error
     # In a fixed order, and copied to where torch lays tensors: on both the last bit of what is
     # computed from them may depend.

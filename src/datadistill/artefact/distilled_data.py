@@ -23,8 +23,12 @@ from ..models.description import weights_hash
 from ..pools import Pool
 from ..progress import Progress, ProgressCallback, silent
 from .architecture import fit
+from .checks import built_in_objective, check_labels, cost_of
+from .claim import Claim
 from .container import write_container
-from .header import Claim, Header
+from .cost import Cost
+from .finite import checked
+from .header import Header
 from .statistics import Statistics
 
 CARRY_LIMIT = 256 * 2**20
@@ -108,6 +112,21 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
             return FixedInit(weights=weights, source=record["name"])
         return Initialization.from_record(record).restored(weights, self.pool)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tensors, which are nearly those of the file."""
+        own = (self.inputs, self.labels, self.learning_rates, *self.carried.values())
+        return sum(tensor.nbytes for tensor in own)
+
+    @property
+    def cost(self) -> Cost | None:
+        """An estimate of what it takes to train one network; None where it is a user's own.
+
+        It is made from shapes alone. Where it is out of proportion to the artefact, the network is
+        not built unless the user passes it.
+        """
+        return cost_of(self.header, self.steps, self.carried)
+
     def __repr__(self) -> str:
         header, schedule = self.header, self.header.schedule
         reaches = f": {self.claim}" if self.claim else ""
@@ -188,6 +207,9 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         Returns:
             A plain trained ``nn.Module`` in eval mode, whose running statistics are set. It takes
             inputs normalised by ``normalization``.
+
+        Raises:
+            NonFiniteError: The network has diverged.
         """
         network = self.network(module, device)
         measured = Statistics.of(statistics, self.inputs, network)
@@ -199,7 +221,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
             theta0 = self.initial_weights(network, generators)
         trained = self.train_networks(network, theta0, progress)
         usable = measured.added_to(trained, network)
-        return network.module({name: w[0] for name, w in usable.items()})
+        return checked(network.module({name: w[0] for name, w in usable.items()}))
 
     def train_networks(
         self, network: Network, theta0: Weights, progress: ProgressCallback = silent
@@ -230,10 +252,14 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
                 "Pass a module of that class: distilled.train(YourModule()), or --model.",
             )
         if module is None:
+            if cost := self.cost:  # of a network that nobody but the file has named
+                cost.check(architecture.name, self.nbytes)
             module = models.build(architecture.name, architecture.arguments)
         constants, left_out = self._carried("constants/"), self._left_out is not None
         fitted = fit(module, architecture, constants, left_out=left_out)
         network = Network(fitted, self.inputs[0], device=resolve_device(device))
+        if objective := built_in_objective(self.header):
+            check_labels(self.labels, network.outputs, objective)
         if self._left_out and self._left_out != weights_hash(self._belonging_to(network)):
             raise ArtefactError(
                 f"The weights of {type(module).__name__} are not those it was distilled for.",

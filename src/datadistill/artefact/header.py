@@ -19,12 +19,11 @@ from ..core.initialization import Initialization, Scheme
 from ..core.objective import Objective
 from ..core.seam import Record, Seam
 from ..core.update import UpdateRule
+from ..engine import Engines
 from ..errors import ConfigError
 from ..models.description import Architecture
-
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
-
+from .bounds import Count, Moderate, Scale, Text, Whole, check_plain
+from .claim import Claim as Claim
 
 NAME = r"^([a-z][a-z0-9-]{0,99}|[^\n]{1,500}:[^\n:]{1,500})$"
 """What a record calls an implementation: a name, or where a user's own is."""
@@ -45,6 +44,7 @@ def _check(seam: type[Seam], record: Record) -> None:
 
 
 def _checked(seam: type[Seam], record: Record) -> Record:
+    check_plain(record)
     _check(seam, record)
     return record
 
@@ -56,7 +56,7 @@ class _Record(BaseModel):
 class PoolRecord(_Record):
     """The pool of networks that a random pre-trained initialization draws from."""
 
-    name: str
+    name: Text
     identity: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     """The hash of all that determines its networks."""
     networks: Count
@@ -80,9 +80,9 @@ class InitializationRecord(BaseModel):
 
     name: Annotated[str, Field(pattern=NAME)]
     scheme: Scheme | None = None
-    seed: int | None = None
+    seed: Whole | None = None
     """Which network a fixed initialization is."""
-    source: str | None = None
+    source: Text | None = None
     """Where the weights of a fixed pre-trained initialization come from."""
     pool: PoolRecord | None = None
 
@@ -118,39 +118,8 @@ class Schedule(_Record):
 class NormalizationRecord(_Record):
     """What was subtracted from and divided out of each channel of pixels in [0, 1]."""
 
-    mean: list[Finite]
-    std: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]]
-
-
-class Claim(_Record):
-    """A figure that the distilled data reach, and how it was measured."""
-
-    metric: str
-    mean: Finite
-    std: Finite
-    networks: Count
-    data: str
-    split: str
-    examples: Count
-    seed: int
-    statistics: str | None = None
-    """What the running statistics of the networks were measured on, where they keep some. None, as
-    in files of earlier versions: they normalised by the batch that they were tested on."""
-
-    @model_serializer(mode="wrap")
-    def _without_what_is_not_there(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in dump(self).items() if value is not None}
-
-    def __str__(self) -> str:
-        percent = self.metric.startswith("accuracy")
-        scale, form = (100, ".2f") if percent else (1, ".4g")
-        unit = " %" if self.metric == "accuracy" else f" {'% ' * percent}{self.metric}"
-        deviation = f" ± {scale * self.std:{form}}" if self.networks > 1 else ""
-        over = f" over {self.networks} networks" if self.networks > 1 else ""
-        used = f", running statistics of {self.statistics}" if self.statistics else ""
-        return (
-            f"{scale * self.mean:{form}}{deviation}{unit} on {self.data} {self.split}{over}{used}"
-        )
+    mean: list[Moderate]
+    std: list[Scale]
 
 
 class Header(_Record):
@@ -159,14 +128,16 @@ class Header(_Record):
     schema_version: int
     architecture: Architecture
     initialization: InitializationRecord
-    left_out: str | None = None
+    left_out: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
     """The hash of initial weights and constants that were too large for the file."""
     objective: Annotated[Record, AfterValidator(partial(_checked, Objective))]
     update_rule: Annotated[Record, AfterValidator(partial(_checked, UpdateRule))]
     schedule: Schedule
     normalization: NormalizationRecord | None
-    class_names: list[str] | None
-    data: str
+    class_names: list[Text] | None
+    data: Text
     claim: Claim | None
     configuration: dict[str, Any]
-    versions: dict[str, str]
+    engines: Engines = ()
+    """The engines that computed the data, in order; none if that is not known."""
+    versions: dict[str, Text]

@@ -13,6 +13,7 @@ from ..core.network import Network, Weights
 from ..core.objective import Objective
 from ..core.update import UpdateRule
 from ..data import LabelledData
+from ..engine import Engines
 from ..models.description import describe
 from ..version import __version__
 from .container import SCHEMA_VERSION
@@ -35,6 +36,7 @@ def make(
     rule: UpdateRule,
     data: LabelledData,
     configuration: dict[str, Any],
+    engines: Engines = (),
 ) -> DistilledData:
     """Puts distilled data together with all that is needed to use them again.
 
@@ -47,6 +49,7 @@ def make(
         rule: The update rule of the learners.
         data: The real data they come from.
         configuration: All settings they were made with.
+        engines: The engines that computed them, in order.
     """
     norm = data.normalization
     epochs, count = steps.learning_rates.shape
@@ -62,6 +65,7 @@ def make(
         data=data.name,
         claim=None,
         configuration=json.loads(json.dumps(configuration)),  # as a file gives it back
+        engines=engines,
         versions={
             "datadistill": __version__,
             "torch": torch.__version__,

@@ -7,7 +7,7 @@ from torch import nn
 from ..artefact import DistilledData
 from ..data import DATA_SETS
 from ..errors import ArtefactError, ConfigError
-from .choices import DataChoice
+from ..runs.store.results import check_artefact
 
 
 def data_name(given: str | None, known: str) -> str:
@@ -34,15 +34,8 @@ def artefact_at(path: Path) -> Path:
             f"The folder {path} holds no distilled.safetensors.",
             "Name an artefact, or the folder of a finished run.",
         )
+    check_artefact(path / "distilled.safetensors", path / "results.json")
     return path / "distilled.safetensors"
-
-
-def image_shape(distilled: DistilledData, choice: DataChoice) -> dict[str, int | None]:
-    """Size and channels of the images that were distilled, unless others are asked for."""
-    shape = distilled.inputs.shape[2:]
-    if len(shape) != 3 or shape[0] not in (1, 3) or shape[1] != shape[2]:
-        return {"size": choice.size, "channels": choice.channels}
-    return {"size": choice.size or shape[1], "channels": choice.channels or shape[0]}
 
 
 def is_architecture_of(module: nn.Module, distilled: DistilledData) -> bool:

@@ -8,6 +8,7 @@ from torch import nn
 
 from .. import data, models
 from ..artefact import DistilledData, load
+from ..artefact.real_data import image_shape, real_data
 from ..core.objective import Objective
 from ..data import LabelledData
 from ..runs.seams import import_own
@@ -32,6 +33,28 @@ class DataChoice(Common):
         return data.load(
             name, self.data_dir, size=self.size, channels=self.channels, augment=augment
         )
+
+    def load_for(
+        self, distilled: DistilledData, name: str, augment: bool | None = None
+    ) -> tuple[LabelledData, LabelledData]:
+        """Reads both splits as an artefact means them: its shape, its normalization, its classes.
+
+        Args:
+            distilled: The artefact.
+            name: The name or path of the data.
+            augment: Whether training images are augmented.
+        """
+        shape = image_shape(distilled.inputs.shape[2:])
+        splits = data.load(
+            name,
+            self.data_dir,
+            size=self.size or shape.get("size"),
+            channels=self.channels or shape.get("channels"),
+            augment=augment,
+            normalization=distilled.normalization,
+        )
+        train, test = (real_data(distilled.header, split, split.split) for split in splits)
+        return train, test
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,10 @@
 """What the user sees while something runs: messages and progress bars."""
 
 import contextlib
+import logging
 import os
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 
 import tyro
@@ -20,7 +22,8 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 from rich.text import Text
 
-from ..progress import Progress, ProgressCallback
+from ..durations import time_text
+from ..progress import Progress, ProgressCallback, silent
 
 Switch = tyro.conf.FlagCreatePairsOff[bool]
 """A flag that is off unless it is given."""
@@ -37,13 +40,31 @@ def print_table(table: Table) -> None:
     console.print(table)
 
 
+class _Warnings(logging.Handler):
+    """Prints what the library warns of, above progress bars."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        err.print(f"warning: {record.getMessage()}", markup=False)
+
+
+@contextlib.contextmanager
+def warnings_shown() -> Generator[None]:
+    """Shows warnings on standard error, also where results alone are wanted (``--quiet``)."""
+    logger, handler = logging.getLogger("datadistill"), _Warnings(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
 @contextlib.contextmanager
 def going_on() -> Generator[None]:
     """Tells after Ctrl-C that nothing is lost."""
     try:
         yield
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt("run the same command to continue.") from None
+    except KeyboardInterrupt as interrupt:
+        raise type(interrupt)("run the same command to continue.") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,11 +83,12 @@ class Common:
 
     def warn(self, text: str) -> None:
         """Tells the user something from a signal handler, in which only this is safe."""
-        os.write(2, f"\n{text}\n".encode())
+        with contextlib.suppress(OSError):  # the terminal may have been closed
+            os.write(2, f"\n{text}\n".encode())
 
     @contextlib.contextmanager
     def bars(self, *, count: ProgressColumn | None = None) -> Generator[ProgressCallback]:
-        """A progress callback that draws one bar per stage, on terminals only.
+        """A progress callback that draws one bar per stage; without a terminal, a line a minute.
 
         Args:
             count: How to show what is done of what there is; as two numbers by default.
@@ -78,8 +100,10 @@ class Common:
             _Values(),
             TimeRemainingColumn(compact=True),
         )
-        silent = self.quiet or not err.is_terminal
-        with Bars(*columns, console=err, disable=silent) as bars:
+        if not err.is_terminal:
+            yield silent if self.quiet else Lines(self.say)
+            return
+        with Bars(*columns, console=err, disable=self.quiet) as bars:
             stages: dict[str, TaskID] = {}
 
             def show(progress: Progress) -> None:
@@ -96,15 +120,46 @@ class Common:
             yield show
 
 
+class Lines:
+    """Progress without a terminal: a line a minute tells how far a long call is.
+
+    Args:
+        say: Prints a line.
+        seconds: Between two lines.
+    """
+
+    def __init__(self, say: Callable[[str], None], seconds: float = 60.0) -> None:
+        self._say, self._seconds = say, seconds
+        self._said, self._stage, self._first, self._began = time.monotonic(), "", 0, 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        """Prints a line if the last one is old enough."""
+        now = time.monotonic()
+        if progress.stage != self._stage:
+            self._stage, self._first, self._began = progress.stage, progress.done, now
+        if now - self._said < self._seconds:
+            return
+        self._said = now
+        parts = [f"{progress.stage}: {progress.done:,} of {progress.total:,}"]
+        if (done := progress.done - self._first) > 0:
+            left = (now - self._began) / done * (progress.total - progress.done)
+            parts.append(f"about {time_text(left)} left")
+        self._say(", ".join([*parts, *_figures(progress.values)]))
+
+
+def _figures(values: Mapping[str, float]) -> list[str]:
+    """Figures of a stage: loss, held-out accuracy."""
+    return [
+        f"{name.removesuffix(' accuracy')} {100 * value:.1f} %"
+        if "accuracy" in name
+        else f"{name} {value:.3f}"
+        for name, value in values.items()
+    ]
+
+
 class _Values(ProgressColumn):
-    """Figures of the stage: loss, held-out accuracy."""
+    """The figures of a stage, beside its bar."""
 
     def render(self, task: Task) -> Text:
-        values = task.fields.get("values", {})
-        shown = [
-            f"{name.removesuffix(' accuracy')} {100 * value:.1f} %"
-            if "accuracy" in name
-            else f"{name} {value:.3f}"
-            for name, value in values.items()
-        ]
+        shown = _figures(task.fields.get("values", {}))
         return Text("  ".join(shown), style="cyan", no_wrap=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 from rich import box
@@ -47,7 +47,11 @@ class Check:
     """Read a data set, summarize it and draw some of its examples."""
 
     name: Name
-    """Data set, or your own: a folder of images or an .npz file."""
+    """Data set, or your own: a folder of images, an .npz or a .csv file."""
+    size: int | None = None
+    """Height and width to resize images to. By default the data set's own."""
+    channels: Literal[1, 3] | None = None
+    """1 for grey images, 3 for colour. By default the data set's own."""
     output: Path | None = None
     """Picture to write. By default NAME-samples.png."""
 
@@ -57,7 +61,7 @@ class Check:
             raise ConfigError(
                 f"{self.output} is not a PNG file.", "Choose an --output that ends in .png."
             )
-        train, test = data.load(self.name, command.data_dir)
+        train, test = data.load(self.name, command.data_dir, size=self.size, channels=self.channels)
         output = self.output or Path(f"{train.name}-samples.png")
         out.print(_summary(train, test), markup=False)
         if self.name in DATA_SETS and not DATA_SETS[self.name].canonical:
@@ -134,7 +138,7 @@ def _summary(train: LabelledData, test: LabelledData) -> str:
         f"{train.name}: {len(train):,} training and {len(test):,} test examples, {shape}, {kind}",
         f"normalised with mean {_numbers(norm.mean)} and std {_numbers(norm.std)}"
         if norm
-        else "assumed to be normalised",
+        else "used unchanged",
     ]
     return "\n".join(lines)
 

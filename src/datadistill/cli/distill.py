@@ -17,12 +17,15 @@ from ..runs.config import NAMES, PAPER, config_from
 from ..runs.experiment import CODE_SETTINGS, Experiment, check_no_code, load
 from ..runs.follow import follow_torchrun, worker
 from ..runs.initialization import weights_file
+from ..runs.planning.budget import TimeBudget
 from ..runs.planning.cost import Cost, measure_cost
-from ..runs.planning.division import divided, is_divided
+from ..runs.planning.division import divided, flags_of, is_divided
 from ..runs.recipes import Preset, read_recipe
 from ..runs.run import Run
 from ..runs.settings import GROUPS
 from ..runs.store.folder import RunFolder, free_folder
+from ..runs.store.tensorboard import check_installed
+from ..runs.store.yaml_files import read_config
 from ..runs.team.processes import Processes, is_worker, together
 from .console import Common, Switch
 from .flags import REGISTRY, flags
@@ -33,6 +36,7 @@ FIRST = (
     *("iterations", "time_budget", "run_folder"),
 )
 """The settings that people change first, in the order of the help."""
+NO_FLAGS = ("config", "iterations_named")
 Recipe = Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[RECIPE]")]
 
 
@@ -58,45 +62,60 @@ class Distill(Common):
     """Measure what the run would cost, and stop."""
     time_budget: str | None = None
     """Finish within this time, e.g. 30m or 1h30m; the schedule is scaled to it."""
+    resume: Switch = False
+    """Continue the run in this folder, if there is one."""
+    overwrite: Switch = False
+    """Replace the run in this folder, if there is one."""
     config: RunConfig = field(default_factory=RunConfig)
+    iterations_named: bool = False  # whether --iterations stands on the command line
 
     def run(self) -> None:
         """Distils, tests once on the test set, and writes the artefact and its picture."""
+        config = _lasting(self.config)
+        named = {name: getattr(config, name) for name in CODE_SETTINGS}
         if is_worker():
-            follow_torchrun()
+            follow_torchrun(named)
             return
+        if self.resume and self.overwrite:
+            raise ConfigError("--resume and --overwrite exclude each other.", "Give one of them.")
         self.config.check_division()
+        check_installed(self.config.tensorboard)
         deadline = self.time_budget and time.monotonic() + parse_time(self.time_budget)
         folder = self._folder()
-        config, loaded = _lasting(self.config), None
+        config, loaded = self._as_before(config, folder), None
         if not is_divided(config):
             loaded, measured = divided(load(config))
             config = loaded.config
             if len(measured) > 1:
-                self.say(f"Measured here: {'; '.join(map(str, measured))}.")
-        with together(config.processes or 1, worker, debug=self.debug) as team:
+                found = "; ".join(map(str, measured))
+                self.say(f"Measured here: {found}. Chosen: {flags_of(config)}.")
+        with together(config.processes or 1, worker, named=named, debug=self.debug) as team:
             self._lead(loaded or load(config), team, folder, deadline or None)
 
     def _lead(
         self, loaded: Experiment, team: Processes, folder: RunFolder, deadline: float | None
     ) -> None:
         distillation, train, test = loaded.prepare(team), loaded.train, loaded.test
-        config, until = distillation.config, None
+        config, budget = distillation.config, None
         self.say(
             f"Distilling {len(train):,} examples of {train.name} for {config.model}, "
             f"{config.initialization} initialization: steps {config.steps}, epochs {config.epochs}."
         )
+        self.say(f"Computed by: {distillation.engine_record}.")
         if deadline is not None or self.dry_run or not self.quiet:
             team.assemble()
             cost = measure_cost(distillation, test)
             if deadline is not None:
-                config = _within(config, cost, deadline - time.monotonic())
-                until = deadline - cost.test - cost.validation
+                config = self._within(config, cost, deadline - time.monotonic())
+                most = distillation.config.iterations if self.iterations_named else None
+                budget = TimeBudget(deadline - cost.test - cost.validation, most)
             self.say(_cost_text(config, cost))
         if not self.dry_run:
             planned = distillation.with_config(config)
+            if self.overwrite:
+                folder.clear()
             with self.bars() as progress:
-                run = Run(planned, folder, test, until, self.say, self.warn, progress)
+                run = Run(planned, folder, test, budget, self.say, self.warn, progress)
                 distilled = run.go()
             show_result(self, distilled, folder)
 
@@ -115,14 +134,48 @@ class Distill(Common):
             kind = config.model.rpartition(":")[2].lower()
             name = f"{Path(config.data).stem}-{kind}-{config.initialization}"
             recipe = Path(self.recipe or "config").stem
-            return free_folder(name if recipe == "config" else recipe)
+            name = name if recipe == "config" else recipe
+            here = self.resume or self.overwrite
+            return RunFolder(Path("runs") / name) if here else free_folder(name)
         folder = RunFolder(self.run_folder)
-        if not folder.is_new:
+        if not (folder.is_new or self.resume or self.overwrite):
             raise FileError(
                 f"There is a run in {folder.path}.",
-                f"Continue it with datadistill resume {folder.path}, or choose another --run.",
+                "Continue it with --resume, replace it with --overwrite, or choose another --run.",
             )
         return folder
+
+    def _as_before(self, config: RunConfig, folder: RunFolder) -> RunConfig:
+        """The settings with the division of the work that the run had before, if it goes on."""
+        if not self.resume or folder.is_new:
+            return config
+        if self.time_budget:
+            raise ConfigError(
+                f"There is a run in {folder.path}, whose schedule is planned already.",
+                "Leave out --time-budget to continue it, or replace it with --overwrite.",
+            )
+        before = read_config(folder.config)
+        return replace(
+            config,
+            processes=config.processes or before.processes,
+            threads=config.threads or before.threads,
+        )
+
+    def _within(self, config: RunConfig, cost: Cost, seconds: float) -> RunConfig:
+        """The schedule with as many outer steps as fit into the time, or as are asked for."""
+        iterations = cost.iterations_within(seconds)
+        if iterations < 1:
+            raise ConfigError(
+                f"The time budget is too short for one outer step ({time_text(cost.outer_step)}) "
+                f"and the final test ({time_text(cost.test)}).",
+                "Choose a longer --time-budget, or fewer --test-networks.",
+            )
+        if self.iterations_named:
+            if config.iterations <= iterations:
+                self.say(f"--iterations {config.iterations} ends before the time budget does.")
+                return config
+            self.say(f"The time budget ends before --iterations {config.iterations} does.")
+        return config.scaled(iterations)
 
 
 @REGISTRY.struct_rule
@@ -131,7 +184,7 @@ def _flags(info: StructTypeInfo) -> StructConstructorSpec | None:
     if info.type is not Distill:
         return None
     config = info.default.config if isinstance(info.default, Distill) else RunConfig()
-    own = {flag.name: flag for flag in flags(Distill, info.default, skip=["config"])}
+    own = {flag.name: flag for flag in flags(Distill, info.default, skip=NO_FLAGS)}
     settings = {flag.name: flag for flag in flags(RunConfig, config)}
     common = [field.name for field in fields(Common)]
     names = dict.fromkeys([*FIRST, *(name for name in own if name not in common), *common])
@@ -180,18 +233,6 @@ def _lasting(config: RunConfig) -> RunConfig:
         pool=config.pool and config.pool.absolute(),
         weights=weights and weights.absolute(),
     )
-
-
-def _within(config: RunConfig, cost: Cost, seconds: float) -> RunConfig:
-    """The same schedule with as many outer steps as fit into the time."""
-    iterations = cost.iterations_within(seconds)
-    if iterations < 1:
-        raise ConfigError(
-            f"The time budget is too short for one outer step ({time_text(cost.outer_step)}) and "
-            f"the final test ({time_text(cost.test)}).",
-            "Choose a longer --time-budget, or fewer --test-networks.",
-        )
-    return config.scaled(iterations)
 
 
 def _cost_text(config: RunConfig, cost: Cost) -> str:

@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 import tyro
 from torch import nn
 
 from .. import models
 from ..artefact import DistilledData
+from ..artefact.real_data import image_shape
 from ..core.device import DeviceName, resolve_device
 from ..core.objective import Poisoning
 from ..data import DATA_SETS, LabelledData
@@ -27,7 +29,7 @@ from ..progress import ProgressCallback
 from ..runs.team.processes import Processes, together, world_size
 from ..tables import TableSettings, baseline_table
 from ..tables.adaptation import check_source
-from .artefacts import artefact_at, data_name, image_shape, is_architecture_of, results_of
+from .artefacts import artefact_at, data_name, is_architecture_of, results_of
 from .choices import MEGABYTE, CodeChoice, DataChoice, ModelChoice, PoolChoice
 from .console import Common, Switch, going_on, out
 from .figures import as_json, class_table, curve_table
@@ -96,6 +98,8 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     """Test after every update, and print the curve."""
     memory: int = 1024
     """Memory in megabytes for the networks that are trained side by side."""
+    threads: int | None = None
+    """CPU threads. By default as many as torch takes; another number may change the last bits."""
     device: DeviceName = "auto"
     """Device to compute on."""
     baselines: Switch = False
@@ -113,10 +117,10 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     def run(self) -> None:
         """Evaluates and prints mean ± standard deviation over networks."""
         ordinary = self._checked()
+        self._set_threads()
         distilled = self.load_artefact(artefact_at(self.artefact))
         if not (self.baselines and distilled.header.initialization.kind == "fixed-pretrained"):
             distilled = self.with_pool(distilled)
-        choice = replace(self, **image_shape(distilled, self))
         poisonous = isinstance(distilled.objective, Poisoning)
         if self.defence and not poisonous:
             raise ConfigError(
@@ -126,16 +130,17 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             )
         # Baselines see what distillation saw.
         augment = distilled.header.configuration.get("augment") if self.baselines else None
-        train, test = choice.load(data_name(self.data, distilled.header.data), augment)
+        name = data_name(self.data, distilled.header.data)
+        train, test = self.load_for(distilled, name, augment)
         if poisonous and not (ordinary or self.curve or self.per_class):
             self._attack(distilled, train, test if self.split == "test" else train)
             return
         if self.baselines:
-            self._compare(distilled, train, test, choice)
+            self._compare(distilled, train, test)
             return
         with together() as team, self.bars() as progress:
             data = test if self.split == "test" else train
-            used = choice.load(self.statistics)[0] if self.statistics else None
+            used = self.load_for(distilled, self.statistics)[0] if self.statistics else None
             results = self._evaluate(distilled, (data, used), ordinary, team, progress)
         if self.json:
             out.print_json(json.dumps(self._as_json(results)))
@@ -145,6 +150,13 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             out.print(curve_table(results, distilled))
         if self.per_class:
             out.print(class_table(results[-1]))
+
+    def _set_threads(self) -> None:
+        """Sets the number of threads that is asked for, or tells the one that torch takes."""
+        if self.threads is None:
+            self.say(f"To repeat it to the last bit: --threads {torch.get_num_threads()}.")
+        else:
+            torch.set_num_threads(self.threads)
 
     def _checked(self) -> OrdinaryTraining | None:
         """Refuses flags that contradict each other; returns ordinary training, if asked for."""
@@ -164,6 +176,8 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             raise ConfigError("--select needs --baselines.", "Add --baselines.")
         if self.baselines and world_size() > 1:
             raise ConfigError("--baselines runs in one process.", "Start it without torchrun.")
+        if self.threads is not None and self.threads < 1:
+            raise ConfigError(f"threads is {self.threads}.", "Set threads to at least 1.")
         if self.memory < 1:
             raise ConfigError(f"memory is {self.memory}.", "Set memory to at least 1 megabyte.")
         return ordinary
@@ -201,12 +215,11 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
         else:
             outcome.print()
 
-    def _compare(
-        self, distilled: DistilledData, train: LabelledData, test: LabelledData, choice: DataChoice
-    ) -> None:
+    def _compare(self, distilled: DistilledData, train: LabelledData, test: LabelledData) -> None:
         """Prints the baseline table; what is finished is kept and not computed again."""
         results = results_of(self.artefact)
         pool = distilled.pool or (Pool(self.pool) if self.pool else None)
+        choice = replace(self, **image_shape(distilled.inputs.shape[2:]))
         source = source_data(distilled, pool, test.name, choice) if pool else None
         with going_on(), self.bars() as progress:
             table = baseline_table(

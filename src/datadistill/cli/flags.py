@@ -42,6 +42,8 @@ METAVARS = {
     "time_budget": "TIME",
 }
 """What help calls the value of a flag, where its type says little."""
+HIDDEN = ("plans",)
+"""Settings that runs write and nobody sets."""
 
 
 @REGISTRY.struct_rule
@@ -72,6 +74,8 @@ def flags(cls: type, values: object, skip: Collection[str] = ()) -> list[StructF
 
 def _flag(name: str, hint: Any, default: Any, cls: type) -> StructFieldSpec:
     found: list[Any] = [tyro.conf.arg(metavar=_metavar(name, hint), help_behavior_hint=_shown)]
+    if name in HIDDEN:
+        found.append(tyro.conf.Suppress)
     if set(get_args(hint)) == {bool, types.NoneType}:  # a pair, as of any yes/no setting
         found.append(tyro.conf.DisallowNone)
     # What a field itself is annotated with comes last, and so takes precedence.

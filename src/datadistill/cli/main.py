@@ -2,24 +2,29 @@
 
 import contextlib
 import os
+import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from ..errors import ConfigError, DataDistillError
+from ..errors import ConfigError, DataDistillError, DataWarning
 from ..runs.team.processes import is_worker, world_size
+from ..runs.team.signals import Terminated, interruption, receiving
 from ..version import __version__
-from .console import err, out
+from .console import err, out, warnings_shown
 from .distill import Distill
 from .evaluate import Evaluate
 from .parsing import parse, print_commands
 from .pretrain import Pretrain
 from .resume import Resume
 
-INTERRUPTED = 130
+INTERRUPTED = 130  # by Ctrl-C
+TERMINATED = 75  # EX_TEMPFAIL: by a scheduler's signal, which may start the command again
 UNREAD = 1  # as rich ends
 
 
@@ -33,7 +38,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             contextlib.redirect_stderr(nowhere),
         ):
             return _run(arguments)
-    return _run(arguments)
+    with receiving(_interrupt):
+        return _run(arguments)
+
+
+def _interrupt(number: int) -> None:
+    """Ends a command at once; a second signal of the kind ends one that hangs."""
+    signal.signal(number, signal.SIG_DFL)
+    raise interruption(number)
 
 
 def _run(arguments: list[str]) -> int:
@@ -43,7 +55,7 @@ def _run(arguments: list[str]) -> int:
         return UNREAD if _unread() else _report(error)
     except KeyboardInterrupt as interrupt:
         err.print(f"Interrupted; {str(interrupt) or 'nothing was written.'}", markup=False)
-        return INTERRUPTED
+        return TERMINATED if isinstance(interrupt, Terminated) else INTERRUPTED
     except Exception as error:
         if "--debug" in arguments:
             traceback.print_exc()
@@ -52,6 +64,13 @@ def _run(arguments: list[str]) -> int:
 
 
 def _carry_out(arguments: list[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DataWarning)
+        warnings.showwarning = _show_warning
+        _obey(arguments)
+
+
+def _obey(arguments: list[str]) -> None:
     try:
         if arguments in (["--version"], ["version"]):
             out.print(f"datadistill {__version__}")
@@ -65,15 +84,21 @@ def _carry_out(arguments: list[str]) -> None:
             raise ConfigError(
                 f"datadistill {arguments[0]} runs in one process.", "Start it without torchrun."
             )
-        command.run()
+        with warnings_shown():
+            command.run()
     finally:
         sys.stdout.flush()  # while it can be told that nobody reads it
+
+
+def _show_warning(message: Warning | str, *_where: Any) -> None:
+    """Prints a warning in one line, without the line of code."""
+    err.print(f"warning: {message}", markup=False)
 
 
 def _report(error: Exception) -> int:
     """Prints an error in one or two lines; returns its exit code."""
     if isinstance(error, DataDistillError):
-        err.print(f"error: {error.what}\n{error.remedy}", markup=False)
+        err.print(f"error: {error.what}\n{error.remedy}".rstrip("\n"), markup=False)
         return error.exit_code
     if _out_of_memory(error):
         err.print(

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Generator
+from dataclasses import replace
 from typing import Any, cast
 
 import tyro
@@ -79,12 +80,16 @@ def parse(arguments: list[str]) -> Command:
     if name not in COMMANDS:
         raise ConfigError(
             f"There is no command {name!r}.{did_you_mean(name, COMMANDS)}",
-            f"The commands are: {', '.join(COMMANDS)}.",
+            "" if did_you_mean(name, COMMANDS) else f"The commands are: {', '.join(COMMANDS)}.",
         )
     _check_yes_no(name, words)
     command = _parse_over(name, words, None)
-    recipe = command.with_recipe() if isinstance(command, Distill) else None
-    return _parse_over(name, words, recipe) if recipe else command
+    if not isinstance(command, Distill):
+        return command
+    recipe = command.with_recipe()
+    parsed = _parse_over(name, words, recipe) if recipe else command
+    named = any(word.partition("=")[0] == "--iterations" for word in words)
+    return replace(cast(Distill, parsed), iterations_named=named)
 
 
 def print_commands() -> None:

@@ -44,7 +44,8 @@ class Resume(Common):
     threads: int | None = None
     """CPU threads of each process. Another number may change the last bits of the result."""
     engine: EngineName | None = None
-    """Engine: fast or plain. Another one may change the last bits of the result."""
+    """Engine: fast, kernels (fast, never without C kernels), torch (fast without C kernels) or
+    plain. By default the run's; another one may change the last bits of the result."""
     model: str | None = None
     """Your own network, if the run has one: code runs only if you name it yourself."""
     data: str | None = None
@@ -62,12 +63,13 @@ class Resume(Common):
 
     def run(self) -> None:
         """Resumes, tests once on the test set, and writes the artefact and its picture."""
+        named = {name: getattr(self, name) for name in CODE_SETTINGS}
         if is_worker():
-            follow_torchrun()
+            follow_torchrun(named)
             return
         folder = RunFolder(self.run_folder)
-        team = partial(together, worker=worker, debug=self.debug)
-        given = {name: getattr(self, name) for name in (*CHANGES, "processes", *CODE_SETTINGS)}
+        team = partial(together, worker=worker, named=named, debug=self.debug)
+        given = named | {name: getattr(self, name) for name in (*CHANGES, "processes")}
         with self.bars() as progress:
             distilled = resume_run(
                 folder, given, team, tell=self.say, warn=self.warn, progress=progress

@@ -1,6 +1,6 @@
 """``datadistill train``: train a network on distilled data."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import safetensors.torch
@@ -13,7 +13,6 @@ from ..core.statistics import MEAN
 from ..data import LabelledData
 from ..errors import FileError
 from ..files import check_writable, write_atomically
-from .artefacts import image_shape
 from .choices import CodeChoice, DataChoice, ModelChoice, PoolChoice
 from .console import Switch, out
 
@@ -71,7 +70,4 @@ class Train(DataChoice, ModelChoice, PoolChoice, CodeChoice):
 
     def _statistics(self, distilled: DistilledData) -> LabelledData | None:
         """The data that running statistics are measured on, if some are named."""
-        if self.statistics is None:
-            return None
-        choice = replace(self, **image_shape(distilled, self))
-        return choice.load(self.statistics)[0]
+        return self.load_for(distilled, self.statistics)[0] if self.statistics else None

@@ -1,14 +1,15 @@
 """``datadistill verify``: does an artefact still reach what it claims?"""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
 
 from ..core.device import DeviceName
 from ..evaluation import ClaimError, claim_of, claimed_split, verify
-from .artefacts import artefact_at, data_name, image_shape
+from ..evaluation.verification import CONFIDENCE, MOST_NETWORKS, check_measurable, work_of
+from .artefacts import artefact_at, data_name
 from .choices import MEGABYTE, CodeChoice, DataChoice, ModelChoice, PoolChoice
 from .console import Switch, out
 from .figures import as_json
@@ -24,6 +25,8 @@ class Verify(DataChoice, ModelChoice, PoolChoice, CodeChoice):
     """Data set of the claim, if it is not found by the name in the artefact."""
     memory: int = 1024
     """Memory in megabytes for the networks that are trained side by side."""
+    most_networks: int = MOST_NETWORKS
+    """Refuse a claim over more networks, which the artefact names."""
     device: DeviceName = "auto"
     """Device to compute on."""
     json: Switch = False
@@ -33,8 +36,10 @@ class Verify(DataChoice, ModelChoice, PoolChoice, CodeChoice):
         """Measures the claim again."""
         distilled = self.with_pool(self.load_artefact(artefact_at(self.artefact)))
         claim = claim_of(distilled)
-        choice = replace(self, **image_shape(distilled, self))
-        train, test = choice.load(data_name(self.data, claim.data))
+        check_measurable(distilled, self.most_networks)
+        self.say(f"Measuring again: {work_of(distilled)}.")
+        name = data_name(self.data, claim.data)
+        train, test = self.load_for(distilled, name)
         data = claimed_split(distilled, train, test)
         with self.bars() as progress:
             result = verify(
@@ -44,6 +49,7 @@ class Verify(DataChoice, ModelChoice, PoolChoice, CodeChoice):
                 statistics=train,  # where the claim has them of real data
                 device=self.device,
                 memory=self.memory * MEGABYTE,
+                most_networks=self.most_networks,
                 progress=progress,
             )
         if self.json:
@@ -52,6 +58,8 @@ class Verify(DataChoice, ModelChoice, PoolChoice, CodeChoice):
                 "claim": claim.model_dump(),
                 "found": as_json(result.found),
                 "tolerance": result.tolerance,
+                "confidence": CONFIDENCE,
+                "std_holds": result.std_holds,
                 "holds": result.holds,
             }
             out.print_json(json.dumps(figures))

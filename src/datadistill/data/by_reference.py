@@ -54,7 +54,8 @@ def _call(function: Callable[..., object], reference: str) -> tuple[LabelledData
     if not isinstance(splits, tuple | list) or len(cast("list[Any]", splits)) != 2:
         raise DataError(f"{reference!r} returned {type(splits).__name__}, not a pair.", remedy)
     train, test = cast("list[Any]", splits)
-    return as_data(train, "train"), as_data(test, "test")
+    real = as_data(train, "train")
+    return real, as_data(test, "test", normalization=real.normalization)
 
 
 def _data_sets(place: object) -> list[str]:

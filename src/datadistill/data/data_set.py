@@ -15,7 +15,7 @@ DATA_SETS: dict[str, "DataSet"] = {}
 """Every data set that can be loaded by name, in the order in which they are listed."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class DataSet:
     """A data set that can be loaded by name, once it is registered.
 
@@ -51,6 +51,10 @@ class DataSet:
     package: Package | None = None
     licence: str = "free for research"
     order: int = 1000
+
+    def __repr__(self) -> str:
+        shape = "×".join(map(str, self.input_shape))
+        return f"<DataSet {self.name}: {self.what}; {shape}, {self.classes} classes>"
 
     def where(self, data_dir: Path) -> Path:
         """The folder in which its files are looked for."""

@@ -40,6 +40,10 @@ class Features:
         self._kept: Tensor | None = None
         self._there = torch.zeros(-(-len(data) // CHUNK), dtype=torch.bool)
 
+    def __repr__(self) -> str:
+        shape = "×".join(map(str, self._prefix.shape))
+        return f"<Features: {shape} of {len(self._data):,} examples of {self._data.name}>"
+
     def batch(self, indices: Tensor, views: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         """Returns the features and the labels of some examples.
 

@@ -1,9 +1,12 @@
 """Real data: inputs with labels, normalised batch by batch."""
 
-from dataclasses import dataclass, replace
+import operator
+from dataclasses import dataclass, fields, replace
+from typing import SupportsIndex
 
 import torch
 from torch import Tensor
+from torch.utils.data import Dataset
 
 from ..core.random import stream
 from ..errors import DataError
@@ -11,14 +14,26 @@ from .images.augmentation import Augmentation, select
 from .images.image_files import ImageFiles
 from .normalization import Normalization
 
+CPU = torch.device("cpu")
 
-@dataclass(frozen=True)
-class LabelledData:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelledData(Dataset[tuple[Tensor, Tensor]]):
     """Inputs and their labels, in memory or in image files.
 
+    It is a torch ``Dataset`` of (input, label) pairs, normalised but not augmented.
+
+    Example::
+
+        train, test = dd.data.load("digits")
+        image, label = train[0]
+        images, labels = train.tensors()
+        loader = torch.utils.data.DataLoader(train, batch_size=64, shuffle=True)
+
     Attributes:
-        inputs: (examples, …). Bytes are pixels 0 to 255; floats are used unchanged. Image files
-            are decoded batch by batch.
+        inputs: (examples, …). Bytes are pixels 0 to 255; floats are used unchanged; integers
+            (int64) are token ids, which reach the network as integers. Image files are decoded
+            batch by batch.
         labels: (examples,) class indices, or float regression targets (examples, …).
         normalization: Applied to each batch; None if the inputs are normalised.
         class_names: The names of the classes, if they have any.
@@ -61,14 +76,46 @@ class LabelledData:
                     f"{where} has inputs that are NaN or infinite, first in example {bad}.",
                     "Remove or correct those examples.",
                 )
-        elif self.inputs.dtype != torch.uint8:
+        elif self.inputs.dtype not in (torch.uint8, torch.int64):
             raise DataError(
                 f"{where} has inputs of type {self.inputs.dtype}.",
-                "Use bytes (uint8, 0 to 255) or floating-point numbers.",
+                "Use bytes (uint8, 0 to 255), floating-point numbers, or int64 for token ids.",
             )
 
     def __len__(self) -> int:
         return len(self.inputs)
+
+    def __getitem__(self, index: SupportsIndex) -> tuple[Tensor, Tensor]:
+        """Returns one normalised input and its label."""
+        number = operator.index(index)
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"{number} is not one of {len(self)} examples")
+        inputs, labels = self.batch(torch.tensor([number % len(self)]), CPU, torch.float32)
+        return inputs[0], labels[0]
+
+    def __getitems__(self, indices: list[int]) -> list[tuple[Tensor, Tensor]]:
+        """Returns several examples; a torch ``DataLoader`` asks for them in this way."""
+        return [*zip(*self.batch(torch.tensor(indices), CPU, torch.float32), strict=True)]
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all attributes are equal; image files are compared by their paths."""
+        if not isinstance(other, LabelledData):
+            return NotImplemented
+        names = [field.name for field in fields(self)]
+        return all(_equal(getattr(self, name), getattr(other, name)) for name in names)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.split, tuple(self.inputs.shape)))
+
+    def __repr__(self) -> str:
+        shape, norm = "×".join(map(str, self.input_shape)), self.normalization
+        kind = str(self.inputs.dtype).removeprefix("torch.")
+        what = "targets" if self.labels.is_floating_point() else f"{self.classes} classes"
+        stats = f", mean {_shown(norm.mean)}, std {_shown(norm.std)}" if norm else ""
+        return (
+            f"<LabelledData: {len(self):,} examples of {self.name} ({self.split}), {shape} {kind}, "
+            f"{what}{stats}>"
+        )
 
     @property
     def input_shape(self) -> torch.Size:
@@ -77,8 +124,19 @@ class LabelledData:
 
     @property
     def classes(self) -> int:
-        """The number of classes: of class names, or else of labels."""
-        return len(self.class_names) if self.class_names else int(self.labels.max()) + 1
+        """The number of classes: of class names, or else of labels; of targets in regression."""
+        if self.class_names:
+            return len(self.class_names)
+        floats = self.labels.is_floating_point()
+        return self.labels[0].numel() if floats else int(self.labels.max()) + 1
+
+    def tensors(self, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
+        """Returns all normalised inputs and all labels, in memory.
+
+        Args:
+            dtype: The floating-point type of the inputs.
+        """
+        return self.batch(slice(None), CPU, dtype)
 
     def batch(
         self,
@@ -87,7 +145,7 @@ class LabelledData:
         dtype: torch.dtype,
         generator: torch.Generator | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Returns the normalised inputs and the labels of some examples.
+        """Returns the normalised inputs and the labels of some examples; token ids as they are.
 
         Args:
             indices: Which examples.
@@ -105,11 +163,11 @@ class LabelledData:
             inputs = self.normalization.apply(inputs)
         if labels.is_floating_point():
             labels = labels.to(dtype)
-        return inputs.to(dtype), labels
+        return (inputs if inputs.dtype == torch.int64 else inputs.to(dtype)), labels
 
     def example(self) -> Tensor:
         """Two normalised inputs, to try a network on."""
-        return self.batch(slice(2), torch.device("cpu"), torch.float32)[0]
+        return self.batch(slice(2), CPU, torch.float32)[0]
 
     def part(self, indices: Tensor, split: str) -> "LabelledData":
         """Returns some of the examples as a split."""
@@ -170,3 +228,13 @@ class LabelledData:
                 f"{where} has labels from {low} to {high}, but {classes} class names.",
                 f"Number the classes from 0 to {classes - 1}.",
             )
+
+
+def _equal(one: object, other: object) -> bool:
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return one.dtype == other.dtype and torch.equal(one, other)
+    return type(one) is type(other) and one == other
+
+
+def _shown(values: tuple[float, ...]) -> str:
+    return "/".join(f"{value:.4g}" for value in values)

@@ -1,10 +1,30 @@
 """Mean and standard deviation of pixels."""
 
+import math
 from dataclasses import dataclass
+from typing import Protocol
 
+import numpy as np
+import torch
 from torch import Tensor
 
+AT_ONCE = 1024
+MOST_MEASURED = 100_000
+"""Images whose pixels are measured at most, evenly spaced; fewer images are all measured."""
 LUMA = (0.299, 0.587, 0.114)  # weights of red, green and blue in grey (ITU-R BT.601)
+
+
+class Pixels(Protocol):
+    """Bytes (examples, channels, height, width), in memory or in files."""
+
+    @property
+    def shape(self) -> torch.Size:
+        """The shape of all of them."""
+        ...
+
+    def __getitem__(self, indices: Tensor, /) -> Tensor:
+        """Returns some of them."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -13,6 +33,26 @@ class Normalization:
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
+
+    @classmethod
+    def measured(cls, images: Pixels) -> "Normalization":
+        """The mean and standard deviation of bytes (examples, channels, height, width)."""
+        examples, channels = images.shape[:2]
+        counts = np.zeros((channels, 256), np.int64)
+        for chosen in torch.arange(0, examples, max(1, -(-examples // MOST_MEASURED))).split(
+            AT_ONCE
+        ):
+            pixels = images[chosen].cpu().numpy()
+            for channel in range(channels):
+                counts[channel] += np.bincount(pixels[:, channel].ravel(), minlength=256)
+        values, mean, std = np.arange(256) / 255, list[float](), list[float]()
+        for count in counts:
+            weights = count / max(count.sum(), 1)
+            average = float(weights @ values)
+            mean.append(round(average, 4))
+            # Images of a single colour have no deviation to divide by.
+            std.append(round(math.sqrt(float(weights @ (values - average) ** 2)), 4) or 1.0)
+        return cls((*mean,), (*std,))
 
     def apply(self, images: Tensor) -> Tensor:
         """Pixels in [0, 1] → normalised space; images are (…, channels, height, width)."""

@@ -6,8 +6,11 @@ from typing import Literal
 from ..errors import ConfigError
 from .images.augmentation import Augmentation
 from .images.decoding_pool import CACHE_BYTES, DecodingPool
+from .normalization import Normalization
 
 LARGEST = 4096
+Statistics = Normalization | Literal["data", "imagenet"] | None
+"""What pixels are normalised with; None for what the data set has by default."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,8 @@ class Options:
         seed: Selects the split of a folder that has none.
         workers: Processes that decode image files; 0 for none, one per core by default.
         cache_bytes: How many bytes of decoded image files to keep.
+        normalization: What pixels are normalised with: the statistics of the training ``data``,
+            those of ``imagenet``, or others; the data set's own by default.
     """
 
     size: int | None = None
@@ -29,6 +34,7 @@ class Options:
     seed: int = 0
     workers: int | None = None
     cache_bytes: int = CACHE_BYTES
+    normalization: Statistics = None
 
     def __post_init__(self) -> None:
         if self.size is not None and not 1 <= self.size <= LARGEST:
@@ -39,6 +45,10 @@ class Options:
             )
         if self.workers is not None and self.workers < 0:
             raise ConfigError(f"workers is {self.workers}.", "Set it to at least 0.")
+        if isinstance(self.normalization, str) and self.normalization not in ("data", "imagenet"):
+            raise ConfigError(
+                f"normalization is {self.normalization!r}.", "Set it to data or imagenet."
+            )
         if self.cache_bytes < 0:
             raise ConfigError(f"cache_bytes is {self.cache_bytes}.", "Set it to at least 0.")
 

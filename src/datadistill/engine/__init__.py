@@ -7,6 +7,19 @@ in parts; graphs that are kept; compiled updates; frozen layers that are not unr
 from .choice import EngineName, chosen, using
 from .factory import engine_for
 from .fast import FastEngine
+from .record import EngineRecord, Engines, continued, record_of
 from .team import ALONE, Team
 
-__all__ = ["ALONE", "EngineName", "FastEngine", "Team", "chosen", "engine_for", "using"]
+__all__ = [
+    "ALONE",
+    "EngineName",
+    "EngineRecord",
+    "Engines",
+    "FastEngine",
+    "Team",
+    "chosen",
+    "continued",
+    "engine_for",
+    "record_of",
+    "using",
+]

@@ -1,4 +1,4 @@
-"""Which engine computes: the fast one, or the plain one of the core."""
+"""Which engine computes: the fast one, with or without C kernels, or the plain one of the core."""
 
 import contextlib
 import os
@@ -8,7 +8,9 @@ from typing import Any, Literal, get_args
 
 from ..errors import ConfigError
 
-EngineName = Literal["fast", "plain"]
+EngineName = Literal["fast", "kernels", "torch", "plain"]
+"""``fast``: the fastest that this machine has. ``kernels``: the same, but never without C kernels.
+``torch``: the same without C kernels. ``plain``: the code of the core alone."""
 VARIABLE = "DATADISTILL_ENGINE"
 
 _chosen: ContextVar[EngineName | None] = ContextVar("engine", default=None)
@@ -19,9 +21,15 @@ def chosen() -> EngineName:
     name: Any = _chosen.get() or os.environ.get(VARIABLE) or "fast"
     if name not in get_args(EngineName):
         raise ConfigError(
-            f"There is no engine {name!r}.", f"Set {VARIABLE} to fast or plain, or unset it."
+            f"There is no engine {name!r}.",
+            f"Set {VARIABLE} to {', '.join(get_args(EngineName))}, or unset it.",
         )
     return name
+
+
+def may_use_kernels() -> bool:
+    """Whether the engine in use takes C kernels where there are any."""
+    return chosen() in ("fast", "kernels")
 
 
 @contextlib.contextmanager

@@ -16,7 +16,8 @@ from ..core.attention import twice_differentiable
 from ..core.distilled import Step
 from ..core.engine import Products, Recorded
 from ..core.network import Loss, Network, Weights
-from .kernels.library import tell_not_compiled
+from ..notices import warn_once
+from .cache import use_own_inductor_folder
 
 
 class Functions:
@@ -34,6 +35,7 @@ class Functions:
     def __init__(self, network: Network, loss: Loss, backend: str = "inductor") -> None:
         self.failed = False
         self._network = network
+        use_own_inductor_folder()
 
         def loss_of(weights: Weights, inputs: Tensor, labels: Tensor) -> Tensor:
             return loss(network.bare({**network.constants, **weights}, inputs), labels)
@@ -85,7 +87,10 @@ class Functions:
                     found.append(function(weights, inputs, labels, *more))
         except Exception as error:  # there are as many as there are compilers and modules
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            tell_not_compiled("Updates", reason)
+            warn_once(
+                f"Updates could not be compiled ({reason}), which takes longer and changes the "
+                "last bits of results. To do without: --no-compiled."
+            )
             self.failed = True
             return None
         return found

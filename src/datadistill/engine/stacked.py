@@ -15,7 +15,8 @@ from torch import Tensor, fx, nn
 from ..core.network import Loss, Network, Weights
 from ..core.random import stream
 from . import layers
-from .kernels import NARROW, Pooling, make_convolution
+from .choice import may_use_kernels
+from .kernels import NARROW, Convolution, Kernels, Pooling, kernels_for, make_convolution
 from .layers import Compute, Names
 
 
@@ -41,12 +42,15 @@ class Stacked:
         widest: Numbers in the largest result of a layer, for one network and one example.
         narrow: Whether its layers are so narrow that networks are faster side by side than one
             after the other.
+        kernels: The C kernels that its convolutions use, or why they do not; None if it has no
+            convolution for which there are any.
     """
 
     def __init__(self, network: Network) -> None:
         self._constants = network.constants
         self._program = _Program(network.module(), network.example)
         self.widest, self.narrow = self._program.widest, self._program.narrow
+        self.kernels = self._program.kernels
 
     def __call__(self, weights: Weights, inputs: Tensor) -> Tensor:
         """Returns the outputs (J, N, …) of J networks for the same N inputs."""
@@ -68,14 +72,16 @@ class Stacked:
         return self._program({**shared, **weights}, inputs)
 
 
-_known: WeakKeyDictionary[Network, Stacked | None] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Network, dict[bool, Stacked | None]] = WeakKeyDictionary()
+"""What is known of a network, with and without kernels."""
 
 
 def stacked(network: Network) -> Stacked | None:
     """Returns a network as :class:`Stacked`, if all its layers are known there."""
-    if network not in _known:  # to find out takes as long as some outer steps
-        _known[network] = _tried(network)
-    return _known[network]
+    known, kernels = _known.setdefault(network, {}), may_use_kernels()
+    if kernels not in known:  # to find out takes as long as some outer steps
+        known[kernels] = _tried(network)
+    return known[kernels]
 
 
 def _tried(network: Network) -> Stacked | None:
@@ -115,6 +121,7 @@ class _Program:
         shapes = _shapes(fx.GraphModule(module, graph), example)
         self.widest = max(shape.numel() // len(example) for shape in shapes.values())
         self.narrow = True
+        self.kernels: Kernels | None = None
         self._calls: list[_Call] = []
         self._done: set[fx.Node] = set()  # computed together with an earlier layer
         for node in graph.nodes:
@@ -207,14 +214,27 @@ class _Program:
             rows, columns = layer.kernel_size
             kernel = (layer.out_channels, channels, rows, columns)
             result, pooling, absorbed = self._pooling(node)
-            made = make_convolution(
-                (channels, height, width), kernel, (padding[0], padding[1]), pooling, self._like
+            made = self._kernel(
+                (channels, height, width), kernel, (padding[0], padding[1]), pooling
             )
             if made:
                 self._done.update(absorbed)
                 return result, layers.plain_convolution(made, self._weights_of(layer))
         self.narrow &= layer.in_channels * layer.out_channels <= NARROW**2
         return node, layers.convolution(layer, self._weights_of(layer))
+
+    def _kernel(
+        self,
+        image: tuple[int, int, int],
+        kernel: tuple[int, int, int, int],
+        padding: tuple[int, int],
+        pooling: Pooling | None,
+    ) -> Convolution | None:
+        """The C code for a convolution, if it is faster than torch's, and in use."""
+        if not may_use_kernels():
+            return None
+        self.kernels = kernels_for(kernel, padding, pooling, self._like) or self.kernels
+        return make_convolution(image, kernel, padding, pooling, self._like)
 
     def _pooling(self, node: fx.Node) -> tuple[fx.Node, Pooling | None, list[fx.Node]]:
         """The max-pooling and ReLU that alone use a result: the last, how to pool, and all."""

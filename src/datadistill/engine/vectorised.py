@@ -32,7 +32,7 @@ class Vectorised:
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        self.stacked: Stacked | None = stacked(network) if chosen() == "fast" else None
+        self.stacked: Stacked | None = stacked(network) if chosen() != "plain" else None
 
     @property
     def threads(self) -> int:

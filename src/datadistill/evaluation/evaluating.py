@@ -1,5 +1,6 @@
 """How well distilled data train networks: after the last update, or after every one."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from ..artefact import DistilledData
+from ..core.objective import OwnObjective
 from ..engine.side_by_side import DEFAULT_BYTES
 from ..engine.team import ALONE, Team
 from ..progress import ProgressCallback, silent
@@ -118,4 +120,14 @@ def _curve(
         statistics=statistics,
         progress=progress,
     )
-    return [replace(one, note=learners.note) for one in found]
+    objective = learners.distilled.objective
+    # Without its function a loss of the user's own is not known, and says nothing.
+    known = not (isinstance(objective, OwnObjective) and objective.function is None)
+    return [replace(one, note=_note(learners.note, one, known)) for one in found]
+
+
+def _note(note: str, found: Evaluation, known: bool) -> str:
+    """What is unusual about the networks, and how many of them have diverged."""
+    diverged = sum(not math.isfinite(loss) for loss in found.losses) if known else 0
+    said = f"{diverged} of {len(found.losses)} network(s) diverged" if diverged else ""
+    return "; ".join(filter(None, [note, said]))

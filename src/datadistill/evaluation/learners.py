@@ -10,10 +10,11 @@ from torch import nn
 
 from .. import models
 from ..artefact import DistilledData, load
+from ..artefact.real_data import real_data
 from ..core.device import resolve_device
 from ..core.initialization import RandomInit
 from ..core.network import Network, Weights
-from ..data import LabelledData, as_data
+from ..data import LabelledData
 from ..engine.team import Team
 from ..errors import ConfigError, DataError, ModelError
 from ..pools import at_most, check_enough
@@ -55,7 +56,12 @@ class Learners:
         """Puts them together, and refuses what does not fit. See :func:`evaluate`."""
         if not isinstance(distilled, DistilledData):
             distilled = load(distilled)
-        data = as_data(data, split="test")
+        data = real_data(
+            distilled.header,
+            data,
+            input_shape=distilled.inputs.shape[2:],
+            has_classes=distilled.objective.has_classes,
+        )
         if module is not None and architecture is not None:
             raise ConfigError(
                 "Both module and architecture are given.",

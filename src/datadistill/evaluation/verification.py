@@ -15,9 +15,11 @@ from ..progress import ProgressCallback, silent
 from .evaluating import evaluate
 from .result import Evaluation
 
-STANDARD_ERRORS = 2
+CONFIDENCE = 0.99
 FEW_EXAMPLES = 3  # whose answer rounding may turn, or one in a thousand where that is more
 FEW = 1e-3  # of a mean squared error
+MOST = 1e-2  # which no bound exceeds on account of a deviation: a point, or 1 % of an error
+MOST_NETWORKS = 10_000
 
 
 class ClaimError(DataDistillError):
@@ -31,13 +33,16 @@ class Verification:
     """A claim, and what was found when it was measured again.
 
     The networks are the very same, so on the same machine the figure is too; on another, rounding
-    turns a few answers. The claim holds if the mean is not worse than claimed by more than
+    turns a few answers, and now and then a whole network. The claim holds if the mean is not worse
+    than claimed by more than :attr:`tolerance`, the larger of
 
-    - two standard errors of the claimed mean, 2·std/√networks, or
-    - what rounding may do to a network: 3 test examples or 0.1 % of them, whichever is more (for
-      mean squared errors, 0.1 % of the claimed one),
+    - what rounding may do to any network: 3 test examples or 0.1 % of them, whichever is more (for
+      other metrics, 0.1 % of the claimed mean);
+    - the one-sided 99 % bound of Student's t for the mean of so many networks, with the standard
+      deviation that was measured, but at most 1 point (1 % of the claimed mean).
 
-    whichever is more. One network has no standard error.
+    One network has no standard deviation, and only the first applies. The claimed standard
+    deviation widens nothing: it has to be near the measured one itself.
 
     Attributes:
         claim: What the artefact claims.
@@ -50,26 +55,78 @@ class Verification:
     higher_is_better: bool
 
     @property
+    def rounding(self) -> float:
+        """What rounding may do to the figure of any network."""
+        if self.claim.is_accuracy:
+            return max(FEW_EXAMPLES / self.claim.examples, FEW)
+        return FEW * abs(self.claim.mean)
+
+    @property
+    def spread(self) -> float:
+        """The bound of Student's t, from the networks that were measured."""
+        most = MOST if self.claim.is_accuracy else MOST * abs(self.claim.mean)
+        networks = len(self.found.values)
+        if networks == 1 or not math.isfinite(self.found.std):
+            return 0.0
+        return min(most, quantile(networks) * self.found.std / math.sqrt(networks))
+
+    @property
     def tolerance(self) -> float:
         """By how much the mean may be worse than claimed."""
-        claim = self.claim
-        rounding = FEW * abs(claim.mean)
-        if claim.metric.startswith("accuracy"):
-            rounding = max(FEW_EXAMPLES / claim.examples, FEW)
-        return max(rounding, STANDARD_ERRORS * claim.std / math.sqrt(claim.networks))
+        return max(self.rounding, self.spread)
 
     @property
     def holds(self) -> bool:
         """Whether the artefact reaches what it claims."""
         worse = self.claim.mean - self.found.mean
         # Networks that diverged have no mean, and nothing holds for them.
-        return (worse if self.higher_is_better else -worse) <= self.tolerance
+        reached = (worse if self.higher_is_better else -worse) <= self.tolerance
+        return reached and self.std_holds
+
+    @property
+    def std_holds(self) -> bool:
+        """Whether the claimed standard deviation is near the one that was measured."""
+        near = max(2 * self.tolerance, self.found.std / 2)
+        return abs(self.claim.std - self.found.std) <= near
 
     def __str__(self) -> str:
-        percent = self.claim.metric.startswith("accuracy")
-        margin = f"{100 * self.tolerance:.2f} points" if percent else f"{self.tolerance:.2g}"
         says = "holds" if self.holds else "does not hold"
-        return f"claimed: {self.claim}\nfound:   {self.found}\nThe claim {says} within {margin}."
+        lines = [
+            f"claimed: {self.claim}",
+            f"found:   {self.found}",
+            f"The claim {says} within {self._figure(self.tolerance)} ({self._reason()}).",
+        ]
+        if not self.std_holds:
+            lines.insert(
+                2,
+                f"The claimed standard deviation, {self._figure(self.claim.std)}, is not the "
+                f"measured one, {self._figure(self.found.std)}.",
+            )
+        return "\n".join(lines)
+
+    def _reason(self) -> str:
+        if self.spread > self.rounding:
+            networks = len(self.found.values)
+            capped = ", at most 1 point" if self.claim.is_accuracy else ", at most 1 %"
+            return (
+                f"{CONFIDENCE:.0%} confidence over {networks} networks, "
+                f"{quantile(networks):.2f} × {self._figure(self.found.std)} / √{networks}"
+                f"{capped}"
+            )
+        if not self.claim.is_accuracy:
+            return "rounding: 0.1 % of the claim"
+        few = FEW_EXAMPLES / self.claim.examples
+        return f"rounding: {f'{FEW_EXAMPLES} test examples' if few > FEW else '0.1 %'}"
+
+    def _figure(self, value: float) -> str:
+        return f"{100 * value:.2f} points" if self.claim.is_accuracy else f"{value:.2g}"
+
+
+def quantile(networks: int) -> float:
+    """Student's t: what the mean of so many networks exceeds by chance in 1 of 100 cases."""
+    from scipy.special import stdtrit  # slow to import
+
+    return float(stdtrit(networks - 1, CONFIDENCE))
 
 
 def claim_of(distilled: DistilledData) -> Claim:
@@ -96,13 +153,40 @@ def claimed_split(
     if claim.split == train.split:
         return train
     share, seed = configuration.get("validation"), configuration.get("seed")
-    if claim.split != "validation" or not isinstance(share, float) or not isinstance(seed, int):
+    known = isinstance(share, float) and 0 < share < 1 and isinstance(seed, int)
+    if claim.split != "validation" or not known:
         raise ArtefactError(
             f"The claim was measured on the {claim.split} split of {claim.data}, which cannot "
             "be made again from what the artefact says.",
             "Measure the test split: datadistill evaluate ARTEFACT.",
         )
     return train.hold_out(share, seed)[1]
+
+
+def work_of(distilled: DistilledData) -> str:
+    """What it takes to measure a claim again, in words."""
+    claim, updates = claim_of(distilled), distilled.learning_rates.numel()
+    return (
+        f"{claim.networks:,} network(s), {updates:,} update(s) each, tested on "
+        f"{claim.examples:,} examples"
+    )
+
+
+def check_measurable(distilled: DistilledData, most_networks: int = MOST_NETWORKS) -> None:
+    """Refuses a claim over more networks than anybody trains, or of another metric."""
+    claim = claim_of(distilled)
+    if claim.networks > most_networks:
+        raise ArtefactError(
+            f"To measure the claim again takes {work_of(distilled)}; the most is "
+            f"{most_networks:,} networks.",
+            "Measure fewer with datadistill evaluate, or allow as many with --most-networks.",
+        )
+    if claim.metric != distilled.objective.metric:
+        raise ArtefactError(
+            f"The claim is of the metric {claim.metric[:100]!r}, but the objective is judged by "
+            f"the {distilled.objective.metric}.",
+            "Measure the artefact with datadistill evaluate.",
+        )
 
 
 def verify(
@@ -113,6 +197,7 @@ def verify(
     statistics: Any = None,
     device: str = "auto",
     memory: int = DEFAULT_BYTES,
+    most_networks: int = MOST_NETWORKS,
     progress: ProgressCallback = silent,
 ) -> Verification:
     """Measures again what distilled data claim, on the networks that the claim names.
@@ -124,9 +209,11 @@ def verify(
         statistics: The real data that the claim names for running statistics, if it does.
         device: Where to compute.
         memory: Bound of bytes.
+        most_networks: A claim over more networks is refused: the artefact says how many.
         progress: Called after every group of networks.
     """
     claim, data = claim_of(distilled), as_data(data, split="test")
+    check_measurable(distilled, most_networks)
     if len(data) != claim.examples:
         raise DataError(
             f"The claim was measured on {claim.examples} examples of {claim.data}, but the "

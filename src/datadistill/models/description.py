@@ -16,7 +16,7 @@ class Architecture(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str
+    name: Annotated[str, Field(max_length=1000)]
     """A built-in network's name, or where a user's own class was: ``package.module:Class``."""
     built_in: bool
     arguments: dict[str, Annotated[int, Field(ge=1, le=2**20)]] = {}

@@ -43,8 +43,10 @@ def arguments_for(input_shape: Sequence[int], classes: int) -> dict[str, int]:
     """Constructor arguments of built-in networks for square images of a shape."""
     if len(input_shape) != 3 or input_shape[1] != input_shape[2]:
         match tuple(input_shape):
+            case (_,):
+                remedy = "Choose mlp or linear for columns of numbers"
             case (height, width) if height == width:
-                remedy = "If they are grey images, set channels to 1"
+                remedy = "If they are grey images, set channels to 1 or pass inputs[:, None]"
             case (height, width, 1 | 3) if height == width:
                 remedy = "Put the channels first: inputs.transpose(0, 3, 1, 2)"
             case _:
@@ -67,7 +69,13 @@ def find_for(
         classes: How many classes there are.
         own_arguments: The user's constructor arguments, each as ``name=value``.
     """
-    fitting = {} if ":" in reference else arguments_for(input_shape, classes)
+    fitting: dict[str, int] = {}
+    if ":" not in reference:
+        kind = MODELS.get(reference)
+        columns = len(input_shape) == 1 and getattr(kind, "flattens", False)
+        # A row of numbers is to a network that flattens its inputs an image of one pixel.
+        shape = (input_shape[0], 1, 1) if columns else input_shape
+        fitting = arguments_for(shape, classes)
     return find(reference, fitting, parse_arguments(own_arguments))
 
 

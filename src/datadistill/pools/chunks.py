@@ -59,7 +59,9 @@ def read_chunk(path: Path) -> Chunk:
         raise damaged(path, "its header cannot be read") from None
     if contents.file_name != path.name:
         raise PoolError(f"{path} was {contents.file_name}.", "Give it back its name.")
-    return Chunk(**contents.model_dump(), bytes=path.stat().st_size, sha256=file_hash(path))
+    with _reading(path):
+        size = path.stat().st_size
+    return Chunk(**contents.model_dump(), bytes=size, sha256=file_hash(path))
 
 
 def read_network(path: Path, chunk: Chunk, number: int) -> Weights:
@@ -77,7 +79,7 @@ def read_network(path: Path, chunk: Chunk, number: int) -> Weights:
 
 def file_hash(path: Path) -> str:
     """SHA-256 of a file's bytes."""
-    with path.open("rb") as file:
+    with _reading(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -89,12 +91,13 @@ def check_file(path: Path, chunk: Chunk, *, whole: bool = False) -> None:
         chunk: What the index says.
         whole: Whether to read all of it, or only to look at its size.
     """
-    if not path.is_file():
-        raise PoolError(
-            f"The pool's file {path} is missing.",
-            "Restore it, or train its networks again: the same datadistill pretrain as before.",
-        )
-    size = path.stat().st_size
+    with _reading(path):
+        if not path.is_file():
+            raise PoolError(
+                f"The pool's file {path} is missing.",
+                "Restore it, or train its networks again: the same datadistill pretrain as before.",
+            )
+        size = path.stat().st_size
     if size != chunk.bytes:
         raise damaged(path, f"it has {size} bytes, not {chunk.bytes}")
     if whole and file_hash(path) != chunk.sha256:
@@ -107,6 +110,16 @@ def damaged(path: Path, how: str) -> PoolError:
         f"The pool's file {path} is damaged: {how}.",
         "Restore it; or remove it, and the same datadistill pretrain as before makes it again.",
     )
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise PoolError(
+            f"The pool's file {path} cannot be read: {error.strerror or error}.", "Check the disk."
+        ) from error
 
 
 @contextlib.contextmanager

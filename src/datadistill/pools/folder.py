@@ -35,15 +35,18 @@ class PoolFolder:
 
     def make(self) -> None:
         """Makes the folder."""
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise files.cannot_write(self.path, error) from error
+        with files.reporting(self.path):
+            files.make(self.path)
+
+    def clean(self) -> None:
+        """Removes what writes that were broken off have left behind; only under the lock."""
+        with files.reporting(self.path):
+            for leftover in files.leftovers(self.path):
+                files.remove(leftover)
 
     def begin(self) -> Index:
         """The index as it is on the disk, or a new one; refuses that of other networks."""
-        for leftover in files.leftovers(self.path):  # of writes that a crash has broken off
-            files.remove(leftover)
+        self.clean()
         if not path_of(self.path).exists():
             versions = {
                 "datadistill": __version__,

@@ -16,6 +16,7 @@ from ..core.device import resolve_device
 from ..core.network import Network
 from ..data import LabelledData, as_data
 from ..data.fingerprint import data_hash, same_data
+from ..data.labels import as_classes, from_zero, in_order_of
 from ..durations import time_text
 from ..engine import ALONE, Team
 from ..engine.side_by_side import DEFAULT_BYTES
@@ -75,14 +76,14 @@ def pretrain(
     Returns:
         The pool.
     """
-    real = as_data(train)
+    real = from_zero(as_classes(as_data(train)))
     chosen = PoolSettings.preset(preset, real.name, len(real)).changed(**settings)
     work = Pretraining.prepare(
         Path(pool),
         real,
         module,
         chosen,
-        test=None if test is None else as_data(test, split="test"),
+        test=None if test is None else _tested(test, real),
         device=resolve_device(device),
         memory=memory,
         progress=progress,
@@ -252,8 +253,8 @@ def _going_on() -> Generator[None]:
     """Says after an interrupt what to do."""
     try:
         yield
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(
+    except KeyboardInterrupt as interrupt:
+        raise type(interrupt)(
             "finished files of networks are kept.\nThe same command goes on from there."
         ) from None
 
@@ -265,6 +266,12 @@ def _hash(folder: Path, train: LabelledData) -> str:
         if same_data(recorded, train):
             return recorded
     return data_hash(train)
+
+
+def _tested(test: Any, train: LabelledData) -> LabelledData:
+    """Test data in any form, as the training data are: their normalization, their classes."""
+    found = as_data(test, split="test", normalization=train.normalization)
+    return in_order_of(train.class_names, as_classes(found))
 
 
 def _mean(values: list[float]) -> float:

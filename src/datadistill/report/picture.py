@@ -18,6 +18,9 @@ MARGIN = 1.1  # inches left of the images, for the step and its learning rates
 TITLE = 0.45  # inches above them
 SHOWN = 5  # learning rates that fit beside an image
 COLUMNS = 20  # images in a row at most
+MOST = 400  # images that are drawn, each of which takes a while
+LETTERS = 200  # of a title
+PLAIN_TEXT = {"font.family": "DejaVu Sans", "font.size": 7, "text.parse_math": False}
 
 
 def draw(distilled: DistilledData, path: Path) -> None:
@@ -32,7 +35,8 @@ def draw(distilled: DistilledData, path: Path) -> None:
             f"Distilled data of shape {tuple(images.shape[2:])} are not images.",
             "Only grey or colour images can be drawn.",
         )
-    steps, count = images.shape[:2]
+    steps, count = images.shape[0], min(images.shape[1], MOST)
+    steps = min(steps, max(1, MOST // count))
     columns = min(count, COLUMNS)
     rows = math.ceil(count / columns)  # of one step
     # Labels stand above the first step alone, unless a step takes several rows.
@@ -41,10 +45,11 @@ def draw(distilled: DistilledData, path: Path) -> None:
     labels = [_label(distilled, number) for number in range(count)]
     size = 9 if rows == 1 and max(map(len, labels)) <= _letters(9) else 6
     width, height = MARGIN + columns * IMAGE + 0.15, top + steps * rows * pitch + 0.15
-    with mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 7}):
+    with mpl.rc_context(PLAIN_TEXT):
         figure = Figure(figsize=(width, height), facecolor="white")
         FigureCanvasAgg(figure)
-        figure.text(MARGIN / width, 1 - 0.22 / height, _title(distilled), va="center", fontsize=9)
+        title = _cut(_title(distilled, steps * count), LETTERS)
+        figure.text(MARGIN / width, 1 - 0.22 / height, title, va="center", fontsize=9)
         for step, number in itertools.product(range(steps), range(count)):
             row, column = divmod(number, columns)
             bottom = height - top - (step * rows + row + 1) * pitch
@@ -64,7 +69,7 @@ def draw(distilled: DistilledData, path: Path) -> None:
 
 def _pixels(image: Tensor) -> np.ndarray:
     """One image stretched to its own range, as distilled images go far beyond [0, 1]."""
-    low, high = image.aminmax()
+    low, high = image.double().aminmax()  # the range itself may be out of range
     stretched = (image - low) / (high - low).clamp_min(1e-12)
     return stretched.permute(1, 2, 0).squeeze(-1).float().numpy()
 
@@ -73,11 +78,11 @@ def _label(distilled: DistilledData, column: int) -> str:
     label = distilled.labels[0, column]
     if label.is_floating_point():
         return "" if label.ndim else f"{float(label):.2f}"
-    number = int(label)
-    if not distilled.class_names:
+    number, names = int(label), distilled.class_names or []
+    if not 0 <= number < len(names):
         return str(number)
     # Folders are named 001.Black_footed_Albatross and the like.
-    return re.sub(r"^\d+\.(?=\D)", "", distilled.class_names[number]).replace("_", " ")
+    return re.sub(r"^\d+\.(?=\D)", "", names[number]).replace("_", " ")
 
 
 def _letters(size: int) -> int:
@@ -100,8 +105,9 @@ def _subscript(number: int) -> str:
     return "".join("₀₁₂₃₄₅₆₇₈₉"[int(digit)] for digit in str(number))
 
 
-def _title(distilled: DistilledData) -> str:
+def _title(distilled: DistilledData, drawn: int) -> str:
     header = distilled.header
-    count = f"{len(distilled)} distilled images of {header.data}"
+    first = f"the first {drawn} of " if drawn < len(distilled) else ""
+    count = f"{first}{len(distilled)} distilled images of {header.data}"
     kind = f"for {header.architecture.name}, {header.initialization.kind} initialization"
     return f"{count} {kind}" + (f": {distilled.claim}" if distilled.claim else "")

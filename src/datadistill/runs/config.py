@@ -31,8 +31,9 @@ OUTER = tuple(f.name for f in fields(Outer) if f.name not in ("iterations", "see
 PAPER: dict[str, Any] = {
     **{f.name: f.default for f in fields(Outer) if f.name in OUTER},
     "start": "noise",
+    "keep": "last",
 }
-"""The paper's outer schedule."""
+"""The paper's outer schedule, and that its last distilled data are the result."""
 VALIDATIONS = 20
 """How many times a run is validated on held-out training data, unless told otherwise."""
 
@@ -72,7 +73,9 @@ class RunConfig(
         return replace(super().for_examples(examples), validate_every=every)
 
     def as_planned(self, before: Self) -> Self:
-        """The same with the length that the cosine had before, unless it has one of its own."""
+        """The same with the schedule that was planned before, unless it has one of its own."""
+        if self.plans != before.plans:  # planned again just before the run was stopped
+            return replace(self, plans=before.plans, iterations=before.iterations)
         both = self.outer_schedule == before.outer_schedule == "cosine"
         default = both and self.decay_every == self.iterations
         return replace(self, decay_every=before.decay_every) if default else self
@@ -113,11 +116,12 @@ FREE = frozenset(
         "checkpoint_minutes",
         "tensorboard",
         "iterations",
+        "plans",
     }
 )
 """Settings that a resumed run may change: where, how fast, how far, but not what."""
 
-MACHINE = FREE - {"iterations"} | {"device"}
+MACHINE = FREE - {"iterations", "plans"} | {"device"}
 """Settings that say where a run happened; an artefact does not tell them."""
 
 

@@ -25,7 +25,18 @@ from ..core.random import minibatch, stream
 from ..core.vanishing import FIRST_STEPS, check_gradient
 from ..data import LabelledData
 from ..data.features import Features
-from ..engine import Team, chosen, engine_for, using
+from ..data.labels import as_classes, check_several_classes, from_zero
+from ..data.token_ids import check_learnable
+from ..engine import (
+    EngineRecord,
+    Engines,
+    Team,
+    chosen,
+    continued,
+    engine_for,
+    record_of,
+    using,
+)
 from ..engine.frozen_prefix import FrozenFeatures, Split, split_frozen, steps_through
 from ..engine.team import check_division
 from ..errors import NonFiniteError
@@ -41,6 +52,8 @@ from .team.processes import Processes
 
 REJECTIONS_ALLOWED = 5
 VALIDATION_NETWORKS = 8
+NOISE = 2.0
+"""Standard errors by which the best must beat the last, to be kept by ``keep=auto``."""
 NOTHING = Given()
 
 
@@ -94,8 +107,12 @@ class Distillation:
             one.check_recordable()
         beginning = InitialWeights.of(config, module, given.initialization)
         module = beginning.module
-        network = Network(module, data.example(), device=device, dtype=dtype)
         objective = given.objective or make(Objective, config)
+        if objective.has_classes:
+            data = from_zero(as_classes(data))
+            check_several_classes(data)
+        check_learnable(module, data)
+        network = Network(module, data.example(), device=device, dtype=dtype)
         initialization = beginning.initialization(network, data)
         check_enough(initialization, config.test_networks or 1)
         objective.check(network.outputs, data.labels, complete=True)
@@ -105,7 +122,7 @@ class Distillation:
         config = config.for_examples(len(data))
         with using(config.engine):
             engine = chosen()
-            split = split_frozen(network) if engine == "fast" else None
+            split = split_frozen(network) if engine != "plain" else None
             unrolled = split.head if split else network
             distiller = _distiller(config, unrolled, initialization, objective, given, split)
             engine_of_run = _engine(distiller, config, team)
@@ -128,6 +145,13 @@ class Distillation:
         """The same with other settings of the schedule."""
         return replace(self, config=config, distiller=replace(self.distiller, config=config))
 
+    def replanned(self, outer_step: int, iterations: int) -> "Distillation":
+        """The same schedule over as many outer steps as process 0 says; all processes agree."""
+        iterations = self.team.agree(iterations)
+        if iterations == self.config.iterations:
+            return self
+        return self.with_config(self.config.replanned(outer_step, iterations))
+
     def computed_by(self, team: Team, *, compiled: bool | None = None) -> Distiller:
         """The distiller as a member of another team, or with other updates; to measure it."""
         config = self.config
@@ -135,6 +159,13 @@ class Distillation:
             config = replace(config, compiled=compiled)
         with using(config.engine):
             return replace(self.distiller, own_engine=_engine(self.distiller, config, team))
+
+    @property
+    def engine_record(self) -> EngineRecord:
+        """What computes: all that is known to change the last bits of a result."""
+        config, engine = self.config, self.distiller.engine
+        with using(config.engine):
+            return record_of(engine, self.network, config.threads or 1, self.team.size)
 
     def images(self, state: DistillerState) -> Steps:
         """The distilled data as they stand: images, also where features are unrolled."""
@@ -169,7 +200,7 @@ class Distillation:
             raise _hopeless(distiller, metrics, self.distiller.distilled(distiller))
         if metrics.accepted and distiller.adam.count == min(FIRST_STEPS, self.config.iterations):
             check_gradient(self.network, distiller, metrics.loss)
-        last = self.measure(distiller) if self._due(distiller.outer_step) else None
+        last = self.measure(distiller) if self.due(distiller.outer_step) else None
         seconds = time.perf_counter() - begin
         rates = self.distiller.distilled(distiller).learning_rates.double()
         row = MetricsRow(
@@ -184,8 +215,10 @@ class Distillation:
             held_out=last and _held_out(last.reached),
             seconds=seconds,
         )
-        best = last if last and self._better(last, state.best) else state.best
-        return RunState(distiller, best, last or state.last, state.seconds + seconds), row
+        engines = continued(state.engines, distiller.outer_step, self.engine_record)
+        seconds += state.seconds
+        after = replace(state, distiller=distiller, seconds=seconds, engines=engines)
+        return self._with_measurement(after, last), row
 
     def measure(self, state: DistillerState) -> Measured | None:
         """How good the distilled data of a state are on held-out training data, if there are."""
@@ -219,22 +252,43 @@ class Distillation:
         initialization = self.distiller.initialization
         return 1 if initialization.fixed else at_most(initialization, VALIDATION_NETWORKS)
 
+    def measured(self, state: RunState) -> RunState:
+        """The same state with a measurement of its last outer step, which may be the best."""
+        if state.last and state.last.outer_step == state.outer_step:
+            return state
+        return self._with_measurement(state, self.measure(state.distiller))
+
     def last(self, state: RunState) -> DistilledData:
         """The distilled data of the last outer step, with what they reach on held-out data."""
-        measured = state.last
-        if measured is None or measured.outer_step != state.outer_step:
-            measured = self.measure(state.distiller)
-        made = self.distilled(self.images(state.distiller), state.outer_step)
-        return made.with_claim(measured.reached) if measured else made
+        engines = self._engines(state, state.outer_step)
+        made = self.distilled(self.images(state.distiller), state.outer_step, engines)
+        measured = state.last and state.last.outer_step == state.outer_step
+        return made.with_claim(state.last.reached) if state.last and measured else made
 
     def best(self, state: RunState) -> DistilledData | None:
         """The best distilled data on held-out training data, if there are such data."""
         best = state.best
         if best is None:
             return None
-        return self.distilled(best.steps, best.outer_step).with_claim(best.reached)
+        engines = self._engines(state, best.outer_step)
+        return self.distilled(best.steps, best.outer_step, engines).with_claim(best.reached)
 
-    def distilled(self, steps: Steps, outer_step: int) -> DistilledData:
+    def keeps_best(self, state: RunState) -> bool:
+        """Whether the best distilled data are the result rather than the last."""
+        best, last, keep = state.best, state.last, self.config.keep
+        if best is None or keep == "last":
+            return False
+        if keep == "best" or last is None or last.outer_step != state.outer_step:
+            return True
+        higher = self.distiller.objective.higher_is_better
+        return best.beats(last, higher_is_better=higher, errors=NOISE)
+
+    def _engines(self, state: RunState, outer_step: int) -> Engines:
+        """The engines of the outer steps up to some, and the one that makes the test."""
+        past = tuple(one for one in state.engines if one.outer_step <= outer_step)
+        return continued(past, state.outer_step + 1, self.engine_record)
+
+    def distilled(self, steps: Steps, outer_step: int, engines: Engines = ()) -> DistilledData:
         """Distilled data with all that is needed to use them."""
         distiller = self.distiller
         settings: dict[str, Any] = self.config.mapping()
@@ -254,6 +308,7 @@ class Distillation:
                 "validation_examples": len(self.held_out) if self.held_out else 0,
                 "training_examples": len(self.data),
             },
+            engines=engines,
         )
 
     def batch(self, t: int) -> tuple[Tensor, Tensor]:
@@ -278,13 +333,17 @@ class Distillation:
         split, network = self.split, self.network
         return Features(data, split.prefix, network.device, network.dtype) if split else None
 
-    def _due(self, outer_step: int) -> bool:
+    def due(self, outer_step: int) -> bool:
+        """Whether the distilled data are measured on held-out data after this outer step."""
         every = self.config.validate_every or self.config.iterations
         return outer_step % every == 0 or outer_step == self.config.iterations
 
-    def _better(self, one: Measured, other: Measured | None) -> bool:
-        sign = 1 if self.distiller.objective.higher_is_better else -1
-        return other is None or sign * one.reached.mean > sign * other.reached.mean
+    def _with_measurement(self, state: RunState, last: Measured | None) -> RunState:
+        if last is None:
+            return state
+        higher, best = self.distiller.objective.higher_is_better, state.best
+        better = best is None or last.beats(best, higher_is_better=higher)
+        return replace(state, best=last if better else best, last=last)
 
 
 def _held_out(claim: Claim) -> HeldOutScore:

@@ -3,33 +3,40 @@
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from .. import models
+from .. import data, models
 from ..artefact import DistilledData
 from ..core.adjoint import Adjoint
 from ..core.device import resolve_device, resolve_dtype
 from ..core.initialization import Initialization
 from ..core.objective import Objective, OwnObjective
 from ..core.parametrisation import Parametrisation
+from ..core.seam import parse
 from ..core.update import UpdateRule
-from ..data import as_data
-from ..errors import ConfigError
+from ..data import LabelledData, as_data
+from ..data.labels import as_classes, check_several_classes, from_zero
+from ..errors import ConfigError, ModelError
 from ..progress import ProgressCallback, silent
 from .config import RunConfig, config_from
 from .distillation import Distillation
 from .initialization import unused_weights
 from .run import Run, distill_in_memory
 from .seams import Given, settings_of
+from .settings import Keep
 from .store.folder import RunFolder
+from .store.tensorboard import check_installed
+
+OPTIONS = ("size", "channels", "augment", "normalization")
+"""Settings with which data are loaded by name."""
 
 
 def distill(
     train: Any,
-    module: nn.Module,
+    module: nn.Module | str,
     *,
     initialization: Initialization | str | None = None,
     objective: Objective | Callable[[Tensor, Tensor], Tensor] | None = None,
@@ -37,7 +44,7 @@ def distill(
     update_rule: UpdateRule | None = None,
     parametrisation: Parametrisation | None = None,
     validation: float = 0.1,
-    keep: Literal["last", "best"] = "last",
+    keep: Keep = "auto",
     device: str = "auto",
     dtype: str | torch.dtype | None = None,
     run: str | Path | None = None,
@@ -48,9 +55,11 @@ def distill(
     """Distils a data set into a few synthetic examples and their learning rates.
 
     Args:
-        train: Real training data: :class:`LabelledData`, a pair (inputs, labels) of tensors,
-            or any torch ``Dataset`` of such pairs.
-        module: The network: any ``nn.Module`` from inputs to logits. It is not changed.
+        train: Real training data: a pair (inputs, labels) of arrays or tensors, a torch or Hugging
+            Face data set, a pandas ``DataFrame``, or :class:`LabelledData`; or a name or path, as
+            on the command line: ``"mnist"``, ``"photos/"``, ``"mine.npz"``, ``"mine.csv"``.
+        module: The network: any ``nn.Module`` from inputs to logits, which is not changed; or a
+            name, as on the command line: ``"lenet"``, ``"mine.py:Mine"``.
         initialization: Initial weights to distil for: ``RandomInit()`` by default, or
             ``FixedInit()`` or ``PoolInit(pool)``, none of which use the module's own weights;
             ``FixedInit.of(module)`` for those; or by a name of :class:`RunConfig`, such as
@@ -62,13 +71,15 @@ def distill(
             or any of them as ``WeightDecay(λ, rule)``.
         parametrisation: ``Plain()`` by default, or ``SoftLabels()``, which learns labels too.
         validation: Share of the training data that is held out to measure progress.
-        keep: Which distilled data to return: the last, as in the paper, or the best of 20 along
-            the way on the held-out training data.
+        keep: Which distilled data to return: the last, as in the paper; the best of 20 along the
+            way on the held-out training data; or, by default, the best if they beat the last by
+            more than noise, otherwise the last.
         device: Where to compute: auto, cpu, cuda or mps.
         dtype: What to compute in; the module's own by default.
         run: A folder for checkpoints, figures and the artefact. The same call again goes on
             where it was stopped, to the same bytes.
-        test: Test data, in the forms of ``train``; used once, for the claim of the result.
+        test: Test data, in the forms of ``train``; used once, for the claim of the result. By
+            default those that belong to data by name or path.
         progress: Called after every outer step.
         settings: Fields of :class:`RunConfig`: ``steps``, ``epochs``, ``iterations``…
 
@@ -81,10 +92,14 @@ def distill(
     if isinstance(initialization, str):
         named["initialization"], initialization = initialization, None
     given = Given(initialization, objective, adjoint, update_rule, parametrisation)
-    place, real = resolve_device(device), as_data(train)
+    place, (real, tested) = resolve_device(device), _real_data(train, test, settings)
+    if _has_classes(objective):
+        real = from_zero(as_classes(real))
+        check_several_classes(real)
+    module, model = _network(module, real, settings)
     named |= {
-        "data": real.name,
-        "model": models.built_in_name(module) or _class_name(module),
+        "data": _lasting(train) if isinstance(train, str | Path) else real.name,
+        "model": model,
         "validation": validation,
         "keep": keep,
         "device": place.type,
@@ -92,10 +107,10 @@ def distill(
         **settings_of(*given.objects),
     }
     config = _of_one_process(config_from({**named, **settings}))
+    check_installed(config.tensorboard and run is not None)
     distillation = Distillation.prepare(config, real, module, given, place)
     for note in unused_weights(module, distillation.distiller.initialization):
         warnings.warn(note, stacklevel=2)
-    tested = None if test is None else as_data(test, split="test")
     if run is not None:
         return Run(distillation, RunFolder(Path(run)), tested, progress=progress).go()
     return distill_in_memory(distillation, tested, progress)
@@ -108,6 +123,59 @@ def _of_one_process(config: RunConfig) -> RunConfig:
             "Leave it out, or use the command line: datadistill distill --processes 2.",
         )
     return config
+
+
+def _real_data(
+    train: Any, test: Any, settings: dict[str, Any]
+) -> tuple[LabelledData, LabelledData | None]:
+    """The training and the test data, in whatever form they are given."""
+    options = {name: settings[name] for name in OPTIONS if settings.get(name) is not None}
+    if isinstance(train, str | Path):
+        real, own_test = data.load(train, settings.get("data_dir"), **options)
+        if test is None:
+            return real, own_test
+    elif options:
+        raise ConfigError(
+            f"{next(iter(options))} is only for data that are named by a string.",
+            "Leave it out, or load the data with it: dd.data.load(…).",
+        )
+    else:
+        real = as_data(train)
+    if isinstance(test, str | Path):
+        _, test = data.load(test, settings.get("data_dir"), **options)
+    tested = None if test is None else as_data(test, "test", normalization=real.normalization)
+    return real, tested
+
+
+def _has_classes(objective: Objective | str | None) -> bool:
+    """Whether labels are classes: unless an objective says that they are not."""
+    if isinstance(objective, str):
+        return getattr(Objective.known().get(parse(objective)[0]), "has_classes", True)
+    return objective is None or objective.has_classes
+
+
+def _lasting(name: str | Path) -> str:
+    """A path that is still right when the run is resumed from another folder, or a name."""
+    own = str(name) not in data.DATA_SETS and Path(name).exists()
+    return str(Path(name).absolute()) if own else str(name)
+
+
+def _network(
+    module: nn.Module | str, real: LabelledData, settings: dict[str, Any]
+) -> tuple[nn.Module, str]:
+    """The network and its name."""
+    if isinstance(module, str):
+        found = models.find_for(
+            module, real.input_shape, real.classes, settings.get("model_args", ())
+        )
+        return found, module
+    if not isinstance(module, nn.Module):  # pyright: ignore[reportUnnecessaryIsInstance]
+        kind = module.__name__ if isinstance(module, type) else type(module).__name__
+        raise ModelError(
+            f"The network is {kind}, which is not an object of nn.Module.",
+            "Pass a module, e.g. dd.models.LeNet(), or a name such as 'lenet'.",
+        )
+    return module, models.built_in_name(module) or _class_name(module)
 
 
 def _class_name(module: nn.Module) -> str:

@@ -1,19 +1,21 @@
 """From the names in a configuration to the data and the network that they name, loaded once."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from torch import nn
 
 from .. import data, models
 from ..core.device import resolve_device
+from ..core.objective import Objective
 from ..core.seam import parse
 from ..data import LabelledData
-from ..errors import ConfigError
+from ..data.labels import as_classes, check_several_classes
+from ..errors import ConfigError, TeamError
 from .config import RunConfig
 from .distillation import Distillation
-from .seams import SEAMS
+from .seams import SEAMS, make
 from .team.processes import Processes
 
 CODE_SETTINGS = ("model", "data", *SEAMS)
@@ -53,7 +55,11 @@ def load(config: RunConfig) -> Experiment:
         size=config.size,
         channels=config.channels,
         augment=config.augment,
+        normalization=config.normalization,
     )
+    if make(Objective, config).has_classes:
+        train = as_classes(train)
+        check_several_classes(train)
     module = models.find_for(config.model, train.input_shape, train.classes, config.model_args)
     return Experiment(config, train, test, module)
 
@@ -66,14 +72,35 @@ def check_no_code(config: RunConfig, where: str, said: Mapping[str, str | None])
         where: Which file.
         said: What the user has named, by setting.
     """
+    for setting, value in _unnamed(config, said):
+        raise ConfigError(
+            f"{where} names Python code, {value}. Code that only a file names is not run.",
+            f"If you trust it, name it yourself: --{setting.replace('_', '-')} {value}",
+        )
+
+
+def check_named(config: object, named: Mapping[str, str | None]) -> None:
+    """Refuses Python code that was received, and that this process's user has not named.
+
+    Args:
+        config: Settings from process 0.
+        named: What the user has named, by setting.
+    """
+    for setting, value in _unnamed(config, named):
+        raise TeamError(
+            f"Process 0 names Python code that this process was not told of: {value}.",
+            f"Start all processes with the same --{setting.replace('_', '-')}.",
+        )
+
+
+def _unnamed(config: object, said: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
+    """The settings that name Python code which the user has not named."""
     for setting in CODE_SETTINGS:
-        value = getattr(config, setting)
-        if names_code(setting, value) and parse(value)[0] != parse(said.get(setting) or "")[0]:
-            value = parse(value)[0]
-            raise ConfigError(
-                f"{where} names Python code, {value}. Code that only a file names is not run.",
-                f"If you trust it, name it yourself: --{setting.replace('_', '-')} {value}",
-            )
+        value: str | None = getattr(config, setting, None)
+        if value is not None and names_code(setting, value):
+            reference, _ = parse(value)
+            if reference != parse(said.get(setting) or "")[0]:
+                yield setting, reference
 
 
 def names_code(setting: str, value: str | None) -> bool:

@@ -7,6 +7,7 @@ from ..errors import FileError, TeamError
 from .state import RunState
 from .store.folder import RunFolder
 from .team.processes import Processes
+from .team.signals import interruption
 from .team.stop import Stop
 
 
@@ -27,23 +28,26 @@ def resume_hint(folder: RunFolder) -> Generator[None]:
         raise TeamError(error.what, f"{error.remedy} To resume: {command}") from error
     except KeyboardInterrupt as interrupt:
         what = str(interrupt) or "work since the last checkpoint will be repeated."
-        raise KeyboardInterrupt(f"{what}\nTo resume: {command}") from None
+        raise type(interrupt)(f"{what}\nTo resume: {command}") from None
 
 
-def stopped(state: RunState) -> KeyboardInterrupt:
-    """What to raise where a run stops because the user asked for it."""
-    return KeyboardInterrupt(f"outer step {state.outer_step:,} is saved.")
+def stopped(state: RunState, stop: Stop) -> KeyboardInterrupt:
+    """What to raise where a run stops because it was asked to."""
+    return interruption(stop.signal)(f"outer step {state.outer_step:,} is saved.")
 
 
 def left_alone(error: TeamError, state: RunState, stop: Stop) -> BaseException:
     """What to raise where another process has ended: it may have been stopped like this one."""
     if stop.requested:
-        return stopped(state)
+        return stopped(state, stop)
     return TeamError(f"{error.what} Outer step {state.outer_step:,} is saved.", error.remedy)
 
 
-def check_no_stop(team: Processes, state: RunState) -> None:
+def check_no_stop(team: Processes, state: RunState, stop: Stop) -> None:
     """After the last outer step, stops if that was requested since its sum."""
-    team.sync()
+    try:
+        team.sync()
+    except TeamError as error:
+        raise left_alone(error, state, stop) from error
     if team.agreed.stop:
-        raise stopped(state)
+        raise stopped(state, stop)

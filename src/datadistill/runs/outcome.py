@@ -1,15 +1,19 @@
 """What a run ends in: its distilled data, tested once, in their files."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from ..artefact import DistilledData, load
 from ..data import LabelledData
+from ..errors import RunError
 from ..evaluation import evaluate
+from ..models.description import weights_hash
 from ..progress import ProgressCallback
 from .distillation import Distillation
 from .state import RunState
 from .store.folder import RunFolder
+from .store.results import check_artefact, file_hash
 
 
 @dataclass(frozen=True)
@@ -35,9 +39,23 @@ class Outcome:
         progress: ProgressCallback,
     ) -> "Outcome":
         """Keeps the best or the last, as the configuration says, and tests them once."""
+        state = distillation.measured(state)
         last, best = distillation.last(state), distillation.best(state)
-        kept = best if distillation.config.keep == "best" and best else last
+        kept = best if best and distillation.keeps_best(state) else last
         return cls(last, best, with_test_claim(distillation, kept, test, progress))
+
+    def __str__(self) -> str:
+        """What the last and the best reach on held-out data, and which of them is kept."""
+        if self.best is None:
+            return "There are no held-out data: kept the last distilled data."
+        last, best = (_step(distilled) for distilled in (self.last, self.best))
+        if last == best:
+            return f"The last distilled data are the best on held-out data: {self.best.claim}."
+        return (
+            f"Last (outer step {last:,}): {self.last.claim or 'not finite'}\n"
+            f"Best (outer step {best:,}): {self.best.claim}\n"
+            f"Kept the {'best' if _step(self.kept) == best else 'last'}."
+        )
 
     def write(self, folder: RunFolder, state: RunState, keep: str) -> None:
         """Writes the artefacts, then the results."""
@@ -50,7 +68,8 @@ class Outcome:
                 "outer_steps": state.outer_step,
                 "rejected": state.distiller.rejected,
                 "keep": keep,
-                **{path.stem: _summary(distilled) for path, distilled in files.items()},
+                "state": _identity(state),
+                **{path.stem: _summary(path, distilled) for path, distilled in files.items()},
             }
         )
 
@@ -76,10 +95,23 @@ def with_test_claim(
 
 
 def is_finished(folder: RunFolder, state: RunState, iterations: int) -> bool:
-    """Whether the results of a run's last outer step are written."""
+    """Whether the results of a run's last outer step are written.
+
+    Raises:
+        RunError: The results or the artefact are those of another run.
+    """
     written = folder.read_results().get("run")
-    done = isinstance(written, dict) and written.get("outer_steps") == state.outer_step
-    return done and state.outer_step >= iterations
+    if not isinstance(written, dict) or state.outer_step < iterations:
+        return False
+    if written.get("outer_steps") != state.outer_step:
+        return False
+    if written.get("state", _identity(state)) != _identity(state):  # earlier versions wrote none
+        raise RunError(
+            f"{folder.results} holds the results of another run.",
+            "Put back the run's own, or remove it: it is then written again.",
+        )
+    check_artefact(folder.distilled, folder.results)
+    return True
 
 
 def load_finished(folder: RunFolder, distillation: Distillation) -> DistilledData:
@@ -93,11 +125,21 @@ def load_finished(folder: RunFolder, distillation: Distillation) -> DistilledDat
     return replace(distilled, module=distillation.module, pool=pool)
 
 
-def _summary(distilled: DistilledData | None) -> dict[str, Any] | None:
+def _step(distilled: DistilledData) -> int:
+    return distilled.header.configuration["outer_step"]
+
+
+def _identity(state: RunState) -> str:
+    """A hash of what was learned, which no other run has."""
+    return weights_hash(state.distiller.parameters)
+
+
+def _summary(path: Path, distilled: DistilledData | None) -> dict[str, Any] | None:
     if distilled is None:
         return None
     claim = distilled.claim
     return {
-        "outer_step": distilled.header.configuration["outer_step"],
+        "outer_step": _step(distilled),
         "claim": claim and claim.model_dump(),
+        "sha256": file_hash(path),
     }

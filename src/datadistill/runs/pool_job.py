@@ -17,6 +17,8 @@ from ..pools import Part, Pool
 from ..pools.pretraining import Pretraining, Tell
 from ..pools.settings import PoolSettings, Preset
 from ..progress import ProgressCallback, silent
+from .experiment import check_named
+from .team.handover import Named
 from .team.processes import Processes
 from .team.worker import run_worker
 
@@ -84,6 +86,11 @@ class PoolJob(PoolChoices):
                 raise ConfigError(f"{name} is {value}.", "Set it to at least 1.")
 
     @property
+    def named(self) -> Named:
+        """The settings that may name Python code."""
+        return {"model": self.model, "data": self.data}
+
+    @property
     def wanted(self) -> dict[Part, int]:
         """How many networks each part shall have."""
         return {"train": self.networks, "held-out": self.held_out}
@@ -119,14 +126,21 @@ class PoolJob(PoolChoices):
 _ADAPTER = TypeAdapter(PoolJob)
 
 
-def take_part(team: Processes) -> None:
-    """Trains a part of the networks that process 0 has found missing, if it begins at all."""
+def take_part(team: Processes, named: Named) -> None:
+    """Trains a part of the networks that process 0 has found missing, if it begins at all.
+
+    Args:
+        team: The processes.
+        named: The Python code that the user has named, by setting; no other is imported.
+    """
     assert team.link is not None
     content = team.link.receive()
     if content is None:
         return
     told: dict[str, Any] = json.loads(content)
-    _ADAPTER.validate_python(told["job"]).prepare(team).follow(content, team)
+    job = _ADAPTER.validate_python(told["job"])
+    check_named(job, named)
+    job.prepare(team).follow(content, team)
 
 
 def worker() -> None:

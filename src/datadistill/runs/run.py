@@ -1,23 +1,25 @@
 """Runs: a distillation in a folder, that can be stopped at any instant and resumed."""
 
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from ..artefact import DistilledData
 from ..data import LabelledData
-from ..engine import using
+from ..engine import Engines, continued, using
 from ..errors import DataDistillError, TeamError
+from ..notices import warn
 from ..progress import Progress, ProgressCallback, silent
+from .config import RunConfig
 from .distillation import Distillation
 from .interrupt import check_no_stop, left_alone, resume_hint, stopped
-from .outcome import Outcome, is_finished, load_finished, with_test_claim
+from .outcome import Outcome, is_finished, load_finished
 from .state import RunState
 from .store.checkpoint import Checkpoint, prune, to_bytes, write_checkpoint
 from .store.folder import RunFolder
 from .store.metrics import MetricsLog, MetricsRow, logging_to
-from .store.restore import Saved, check_same_run, opened, resuming_from
+from .store.restore import Saved, check_same_run, opened, other_engine, resuming_from
 from .store.saver import Saver
 from .store.tensorboard import board
 from .team.processes import Votes
@@ -25,6 +27,19 @@ from .team.stop import Stop, stoppable
 
 Tell = Callable[[str], None]
 """Receives messages for the user."""
+
+
+class Budget(Protocol):
+    """The time that outer steps have: a :class:`.planning.budget.TimeBudget`."""
+
+    def is_up(self) -> bool:
+        """Whether the time is up."""
+        ...
+
+    def iterations(self, outer_step: int, planned: int) -> int:
+        """How many outer steps fit in all."""
+        ...
+
 
 ECHO = 3.0  # seconds, in which torchrun passes on a signal that was sent to all processes
 
@@ -38,13 +53,12 @@ def distill_in_memory(
 ) -> DistilledData:
     """Makes all outer steps and the test without writing a file."""
     config, state = distillation.config, distillation.start()
-    show = _reporter(progress, config.iterations)
+    show = _reporter(progress)
     with using(config.engine):
         while state.outer_step < config.iterations:
             state, row = distillation.advance(state)
-            show(row)
-        best = distillation.best(state) if config.keep == "best" else None
-        return with_test_claim(distillation, best or distillation.last(state), test, progress)
+            show(row, config.iterations)
+        return Outcome.of(distillation, state, test, progress).kept
 
 
 @dataclass(frozen=True)
@@ -56,7 +70,7 @@ class Run:
         folder: Where.
         test: The test data, used once, at the end; without them the figure on held-out
             training data is the claim.
-        until: The reading of ``time.monotonic`` at which the run ends, however far it is.
+        budget: The time that the outer steps have, if it is limited.
         tell: Receives messages.
         warn: Receives, from a signal handler, the message that the run is going to stop.
         progress: Called after every outer step.
@@ -65,7 +79,7 @@ class Run:
     distillation: Distillation
     folder: RunFolder
     test: LabelledData | None = None
-    until: float | None = None
+    budget: Budget | None = None
     tell: Tell = no_message
     warn: Tell = no_message
     progress: ProgressCallback = silent
@@ -99,13 +113,18 @@ class Run:
         state = self._restore(saved, prints) if saved else self._start(prints)
         if (finished := self._finished(state)) is not None:
             return finished
+        if saved:
+            self._warn_of_another_engine(saved)
         team = distillation.team
-        team.vote = lambda: Votes(stop.requested, self._time_is_up())
-        team.begin(lambda: to_bytes(Checkpoint(state, config, prints)))
-        with logging_to(self.folder.metrics, state.outer_step) as log:
+        team.vote = lambda: Votes(stop.requested, bool(self.budget and self.budget.is_up()))
+        try:
+            team.begin(lambda: to_bytes(Checkpoint(state, config, prints)))
+        except TeamError as error:
+            raise left_alone(error, state, stop) from error
+        with logging_to(self.folder.metrics, state.outer_step, saved.log if saved else "") as log:
             saver = Saver(self.folder, config, prints, log, state.outer_step)
             run, state = self._proceed(state, saver, log, stop)
-        check_no_stop(team, state)
+        check_no_stop(team, state, stop)
         stop.at_once = True  # all that follows can be done again from the last checkpoint
         return run._finish(state)
 
@@ -113,7 +132,7 @@ class Run:
         """The checkpoint comes first: where there is a configuration there is a checkpoint."""
         config, state = self.distillation.config, self.distillation.start()
         write_checkpoint(self.folder.checkpoints, Checkpoint(state, config, prints))
-        self.folder.write_config(config)
+        self.folder.write_config(config, self._engines(state))
         return state
 
     def _restore(self, saved: Saved, prints: dict[str, str]) -> RunState:
@@ -128,48 +147,71 @@ class Run:
         for note in notes:
             self.tell(note)
         prune(folder.checkpoints, saved.state.outer_step)
-        folder.write_config(config)
+        done = is_finished(folder, saved.state, config.iterations)
+        folder.write_config(config, saved.state.engines if done else self._engines(saved.state))
         return saved.state.to(self.distillation.distiller.network.device)
+
+    def _engines(self, state: RunState) -> Engines:
+        """The engines of the outer steps that are done, and that of the next."""
+        return continued(state.engines, state.outer_step + 1, self.distillation.engine_record)
+
+    def _warn_of_another_engine(self, saved: Saved) -> None:
+        """Says, however quiet the command, that the result will not be the same to the last bit."""
+        now, config = self.distillation.engine_record, self.distillation.config
+        if note := other_engine(saved, self.folder, config, now):
+            warn(note)
 
     def _proceed(
         self, state: RunState, saver: Saver, log: MetricsLog, stop: Stop
     ) -> tuple["Run", RunState]:
         """Makes the outer steps that are left; returns the run as it ended, and its state."""
-        config, team = self.distillation.config, self.distillation.team
-        show = _reporter(self.progress, config.iterations)
-        with board(self.folder.tensorboard, state.outer_step, config.tensorboard) as draw:
-            while state.outer_step < config.iterations:
+        run, team, show = self, self.distillation.team, _reporter(self.progress)
+        tensorboard = self.distillation.config.tensorboard
+        with board(self.folder.tensorboard, state.outer_step, tensorboard) as draw:
+            while state.outer_step < (config := run.distillation.config).iterations:
                 if team.agreed.end:
-                    return self._end_here(state, saver), state
+                    self.tell(f"The time budget ended after {state.outer_step:,} outer steps.")
+                    ended = replace(config, iterations=state.outer_step)
+                    return run._planned(ended, state, saver), state
                 try:
-                    state, row = self.distillation.advance(state)
+                    state, row = run.distillation.advance(state)
                 except TeamError as error:
                     saver.save(state, config)
                     raise left_alone(error, state, stop) from error
-                for record in (log.append, draw, show):
-                    record(row)
+                log.append(row)
+                draw(row)
+                show(row, config.iterations)
+                if run.distillation.due(state.outer_step):
+                    run = run._within_budget(state, saver)
                 last, asked = state.outer_step == config.iterations, team.agreed.stop
                 if last or asked or saver.due(state.outer_step):
-                    saver.save(state, config)
+                    saver.save(state, run.distillation.config)
                 if asked:
-                    raise stopped(state)
-        return self, state
+                    raise stopped(state, stop)
+        return run, state
 
-    def _time_is_up(self) -> bool:
-        return self.until is not None and time.monotonic() >= self.until
+    def _within_budget(self, state: RunState, saver: Saver) -> "Run":
+        """The run with as many outer steps as fit into the time, should the pace have changed."""
+        planned, t = self.distillation.config.iterations, state.outer_step
+        fit = self.budget.iterations(t, planned) if self.budget else planned
+        distillation = self.distillation.replanned(t, fit)
+        if distillation is self.distillation:
+            return self
+        slower = "slower" if fit < planned else "faster"
+        self.tell(f"Outer steps are {slower} than planned: {fit:,} in all, not {planned:,}.")
+        return self._planned(distillation.config, state, saver)
 
-    def _end_here(self, state: RunState, saver: Saver) -> "Run":
-        """The run as if no more outer steps had been asked for than are done."""
-        self.tell(f"The time budget ended after {state.outer_step:,} outer steps.")
-        config = replace(self.distillation.config, iterations=state.outer_step)
+    def _planned(self, config: RunConfig, state: RunState, saver: Saver) -> "Run":
+        """The run with another number of outer steps from here on, as its files say too."""
         saver.save(state, config)
-        self.folder.write_config(config)
+        self.folder.write_config(config, state.engines)
         return replace(self, distillation=self.distillation.with_config(config))
 
     def _finish(self, state: RunState) -> DistilledData:
         """Makes the distilled data, and writes them and the results."""
         outcome = Outcome.of(self.distillation, state, self.test, self.progress)
         outcome.write(self.folder, state, self.distillation.config.keep)
+        self.tell(str(outcome))
         return outcome.kept
 
     def _finished(self, state: RunState) -> DistilledData | None:
@@ -187,11 +229,11 @@ class Run:
         return distilled
 
 
-def _reporter(progress: ProgressCallback, iterations: int) -> Callable[[MetricsRow], None]:
+def _reporter(progress: ProgressCallback) -> Callable[[MetricsRow, int], None]:
     """Turns outer steps into progress; a figure that is not new stays as it was."""
     shown: dict[str, float] = {}
 
-    def show(row: MetricsRow) -> None:
+    def show(row: MetricsRow, iterations: int) -> None:
         if row.loss is not None:
             shown["loss"] = row.loss
         if row.held_out:

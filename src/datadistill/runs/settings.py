@@ -5,14 +5,17 @@ the machine, which ``core`` does not know. :class:`~datadistill.runs.config.RunC
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from ..core.device import DeviceName, DtypeName
 from ..core.initialization import Scheme
 from ..core.settings import Learned, Outer, Settings
 from ..engine.choice import EngineName
+from ..errors import ConfigError
+
+Keep = Literal["auto", "last", "best"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +86,28 @@ class OuterSettings(Outer):
     """Schedule of both learning rates: multiplied by decay after every period, or a cosine."""
     clip_norm: float | None = 0.3
     """Largest norm of one network's gradient; larger ones are scaled down. None: no limit."""
+    plans: tuple[tuple[int, int], ...] = ()
+    """Written by runs with a time budget: (outer step, iterations) where the schedule was planned
+    again for another number of outer steps. The first pair is the plan at the start."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        begins = [begin for begin, _ in self.plans]
+        if begins != sorted(begins) or any(total < 1 for _, total in self.plans):
+            raise ConfigError(f"plans is {self.plans}.", "Leave it out: runs write it.")
+
+    def outer_lr_at(self, outer_step: int) -> float:
+        """The outer learning rate of an outer step, by the plan that holds there."""
+        totals = [total for begin, total in self.plans if begin <= outer_step]
+        if len(totals) < 2:
+            return super().outer_lr_at(outer_step)
+        # As far in the first plan as this outer step is in the present one.
+        return super().outer_lr_at(math.floor(outer_step * totals[0] / totals[-1]))
+
+    def replanned(self, outer_step: int, iterations: int) -> Self:
+        """The same schedule over another number of outer steps, from an outer step on."""
+        plans = (*(self.plans or ((0, self.iterations),)), (outer_step, iterations))
+        return replace(self, iterations=iterations, plans=plans)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +115,8 @@ class DataSettings(Settings):
     """The real data."""
 
     data: str = "digits"
-    """Data set by name (datadistill data lists them), a folder of images, an .npz file, or your own
-    as file.py:NAME."""
+    """Data set by name (datadistill data lists them), a folder of images, an .npz or .csv file, or
+    your own as file.py:NAME."""
     data_dir: Path | None = None
     """Data folder. By default $DATADISTILL_DATA, or the user's cache folder."""
     size: int | None = None
@@ -100,6 +125,9 @@ class DataSettings(Settings):
     """1 for grey images, 3 for colour. By default the data set's own."""
     augment: bool | None = None
     """Augment real images. By default where the paper does."""
+    normalization: Literal["data", "imagenet"] | None = None
+    """Mean and standard deviation to normalise pixels with: those of the training data (the default
+    for your own), or of ImageNet, for networks pre-trained on it."""
     validation: float = 0.1
     """Share of the training data held out to measure progress."""
 
@@ -162,7 +190,8 @@ class MachineSettings(Settings):
     device: DeviceName = "auto"
     """Device to compute on."""
     engine: EngineName | None = None
-    """How to compute: fast, or plain, which is slow and gives the same numbers up to rounding. By
+    """How to compute: fast, as this machine can; kernels, the same but never without C kernels;
+    torch, without C kernels; plain, slow and simple. All give the same numbers up to rounding. By
     default $DATADISTILL_ENGINE, or fast."""
     dtype: DtypeName | None = None
     """Floating-point type. By default float32, or that of your own network."""
@@ -183,8 +212,9 @@ class CheckpointSettings(Settings):
 
     validate_every: int | None = None
     """Outer steps between two validations. By default a twentieth of the run."""
-    keep: Literal["last", "best"] = "last"
-    """Result of the run: the last distilled data, as in the paper, or the best in validation."""
+    keep: Keep = "auto"
+    """Result of the run: the last distilled data, as in the paper; the best in validation; or auto:
+    the best if they beat the last by more than noise, otherwise the last."""
     test_networks: int | None = None
     """Held-out networks of the final test. By default 1 for fixed, 200 for random
     initializations, or all that the pool has."""

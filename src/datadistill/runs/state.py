@@ -1,5 +1,6 @@
 """What a run knows between two outer steps."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -9,6 +10,7 @@ from torch import Tensor
 from ..artefact import Claim
 from ..core.distilled import Steps
 from ..core.distiller import DistillerState
+from ..engine import Engines
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,23 @@ class Measured:
     outer_step: int
     steps: Steps
     reached: Claim
+
+    def noise(self) -> float:
+        """The standard error of what they reach: over networks, and over examples if it is a share.
+
+        A share p of N examples that are answered correctly has the variance p (1 − p) / N.
+        """
+        claim = self.reached
+        variance = claim.std**2 / claim.networks
+        if claim.metric.startswith("accuracy"):
+            variance += claim.mean * (1 - claim.mean) / claim.examples
+        return math.sqrt(variance)
+
+    def beats(self, other: "Measured", *, higher_is_better: bool, errors: float = 0.0) -> bool:
+        """Whether these are better, by more than so many standard errors of the difference."""
+        gain = self.reached.mean - other.reached.mean
+        margin = errors * math.hypot(self.noise(), other.noise()) if errors else 0.0
+        return (gain if higher_is_better else -gain) > margin
 
 
 @dataclass(frozen=True)
@@ -29,12 +48,14 @@ class RunState:
         best: The best distilled data so far on held-out training data.
         last: The last that were measured.
         seconds: Time spent on outer steps, by all processes that worked on the run.
+        engines: The engines that computed the outer steps, in order; none if not known.
     """
 
     distiller: DistillerState
     best: Measured | None = None
     last: Measured | None = None
     seconds: float = 0.0
+    engines: Engines = ()
 
     @property
     def outer_step(self) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..artefact import DistilledData
+from ..artefact.real_data import real_data
 from ..baselines import Baseline, Layout
 from ..baselines.paper import PaperSetting, paper_figures
 from ..core.initialization import networks_for
@@ -57,6 +58,7 @@ def baseline_table(
             interrupted call can be continued; other sections of the file stay.
         progress: Called often.
     """
+    train, test = (real_data(distilled.header, data, data.split) for data in (train, test))
     count = _networks(distilled, settings.networks)
     network = distilled.network(device=settings.device)
     without = ["k-means"] if _other_classes(distilled) else []

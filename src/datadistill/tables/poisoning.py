@@ -11,6 +11,7 @@ from ..baselines import Baseline, Layout
 from ..core.distilled import Steps
 from ..data import LabelledData
 from ..data.fingerprint import data_hash
+from ..data.normalizing import like
 from ..evaluation.poisoning import Attack, Attacked, Victims, attack
 from ..evaluation.rate_search import LEARNING_RATES, Choice, Rate, scheduled
 from ..evaluation.result import ClassScore
@@ -171,6 +172,7 @@ def poisoning_table(
         The attack by distilled data, and one row for every kind of images, distilled first.
     """
     compared = baselines_of_table(baselines)
+    train = like(victims.data, train)
     rest, held_out = train.hold_out(HELD_OUT, seed=0)
     choosing = victims.others(
         held_out.sample(counts.examples, "choosing poisoning"),

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import Field, TypeAdapter, ValidationError
 
 from ..core.update import UpdateRule
+from ..files import remove_leftovers
 from ..runs.store.results import read_results, write_results
 
 SECTION = "baselines"
@@ -36,6 +37,8 @@ class ResultCache:
     @classmethod
     def read(cls, path: Path | None, context: Mapping[str, object]) -> "ResultCache":
         """Reads the parts of earlier calls; invalid ones are computed again."""
+        if path:
+            remove_leftovers(path)
         section = read_results(path).get(SECTION) if path else None
         known = section.get(PARTS) if isinstance(section, dict) else None
         return cls(path, context, dict(known) if isinstance(known, dict) else {})

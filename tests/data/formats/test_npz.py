@@ -96,6 +96,27 @@ def test_grey_images_need_no_axis_of_channels(tmp_path: Path) -> None:
     assert train.input_shape == (1, 10, 10)
 
 
+def test_channels_may_come_last(tmp_path: Path) -> None:
+    inputs = {"train_inputs": pixels(12, 8, 8, 3), "test_inputs": pixels(6, 8, 8, 3)}
+    train, _ = load(save(tmp_path / "own.npz", **inputs))
+    assert train.input_shape == (3, 8, 8)
+    assert np.array_equal(np.asarray(train.inputs).transpose(0, 2, 3, 1), inputs["train_inputs"])
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_labels_may_be_names_of_classes(given: bool, tmp_path: Path) -> None:
+    names = np.array(["one", "two", "three"])
+    labels = {"train_labels": names[np.arange(12) % 3], "test_labels": names[[2, 1, 2, 1, 1, 1]]}
+    path = save(tmp_path / "own.npz", **labels, class_names=names if given else None)
+    train, test = load(path)
+    assert train.class_names == test.class_names
+    assert train.class_names == (("one", "two", "three") if given else ("one", "three", "two"))
+    for split, data in (("train", train), ("test", test)):
+        assert train.class_names is not None
+        said = [train.class_names[label] for label in data.labels.tolist()]
+        assert said == labels[f"{split}_labels"].tolist()
+
+
 def test_images_are_augmented_if_asked(tmp_path: Path) -> None:
     train, test = load(make_npz(tmp_path / "own.npz"), augment=True)
     assert isinstance(train.augmentation, PadCropFlip)
@@ -117,12 +138,16 @@ def test_images_are_augmented_if_asked(tmp_path: Path) -> None:
         ({"test_labels": None}, "no array called test_labels"),
         ({"train_inputs": np.array([{}], dtype=object)}, "not numeric"),
         ({"train_inputs": pixels(11, 3, 8, 8)}, "11 inputs but 12 labels"),
-        ({"train_inputs": pixels(12, 8, 8, 3)}, "channels last"),
+        ({"train_inputs": pixels(12, 8, 8, 4)}, "looks like RGBA"),
         ({"train_inputs": np.arange(12)}, "int64"),
         ({"test_inputs": pixels(6, 3, 9, 9)}, "but test inputs of shape"),
         ({"train_labels": np.arange(12) - 1}, "labels from -1"),
         ({"train_labels": np.arange(12)}, "labels from 0 to 11"),
-        ({"train_labels": np.array(list("abcabcabcabc"))}, "vector of integers"),
+        (
+            {"train_labels": np.array(list("abcabcabcabc"))},
+            "label 'a', which is not one of one, two",
+        ),
+        ({"train_labels": np.zeros((12, 2, 2), int)}, "vector of integers"),
         ({"train_labels": np.full(12, np.nan)}, "NaN"),
         ({"train_labels": np.full(12, 2**63, np.uint64)}, "labels from"),
         ({"mean": None}, "only one of mean and std"),

@@ -208,6 +208,20 @@ def test_workers_end_with_the_program(
 
 
 @linux_only
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+def test_signals_that_ask_the_program_to_end_leave_the_workers_to_it(
+    number: signal.Signals, jobs: list[Job]
+) -> None:
+    pool = DecodingPool(workers=1)
+    before = decoded(pool, jobs)
+    (worker,) = pids(pool)
+    os.kill(worker, number)
+    assert (decoded(pool, jobs) == before).all()
+    assert pids(pool) == [worker]
+    pool.close()
+
+
+@linux_only
 def test_a_forked_process_decodes_by_itself(jobs: list[Job]) -> None:
     ending = """
 child = os.fork()

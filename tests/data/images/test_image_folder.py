@@ -6,11 +6,19 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
-from datadistill.data import IMAGENET, ImageFiles, LabelledData, ResizedCropFlip, load
+from datadistill.data import (
+    IMAGENET,
+    ImageFiles,
+    LabelledData,
+    Normalization,
+    ResizedCropFlip,
+    load,
+)
 from datadistill.errors import DataError
 
-from ..makers import make_image, make_image_folder
+from ..makers import make_image, make_image_folder, pixels
 
 
 def paths(data: LabelledData) -> list[str]:
@@ -19,13 +27,49 @@ def paths(data: LabelledData) -> list[str]:
 
 
 def test_folders_are_classes(tmp_path: Path) -> None:
-    train, test = load(make_image_folder(tmp_path / "pets"), workers=0)
+    train, test = load(make_image_folder(tmp_path / "pets", square=True), workers=0)
     assert train.name == test.name == "pets"
     assert train.class_names == ("cat", "dog")
     assert train.labels.tolist() == [0, 0, 0, 1, 1, 1]
     assert paths(test) == ["cat/0.png", "cat/1.png", "dog/0.png", "dog/1.png"]
-    assert train.input_shape == (3, 224, 224)
-    assert train.normalization == IMAGENET
+    assert train.normalization == test.normalization == Normalization.measured(train.inputs)
+
+
+def test_images_keep_their_own_size_and_channels(tmp_path: Path) -> None:
+    """Until 1.0 they were 3×224×224, and normalised with the statistics of ImageNet."""
+    for number in range(8):
+        folder = tmp_path / ("test" if number < 4 else "train") / "ab"[number % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels(9, 9, seed=number)).save(folder / f"{number}.png")
+    train, test = load(tmp_path, workers=0)
+    assert train.input_shape == test.input_shape == (1, 9, 9)
+    assert torch.equal(torch.tensor(pixels(9, 9, seed=4)), train.inputs[0][0])
+    make_image(tmp_path / "train" / "a" / "colour.png", (9, 9))
+    assert load(tmp_path, workers=0)[0].input_shape == (3, 9, 9), "grey among colour is colour"
+    assert load(tmp_path, normalization="imagenet", workers=0)[0].normalization == IMAGENET
+
+
+@pytest.mark.parametrize(("size", "what"), [((9, 9), "sizes 8×8 and 9×9"), ((8, 9), "8×9")])
+def test_images_without_one_square_size_need_a_size(
+    size: tuple[int, int], what: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "pets"
+    for split in ("train", "test"):
+        for label in ("cat", "dog"):
+            make_image(folder / split / label / "1.png", (8, 8))
+    make_image(folder / "test" / "dog" / "2.png", size)
+    with pytest.raises(DataError, match=what) as refused:
+        load(folder)
+    assert "--size 32" in refused.value.remedy
+    assert load(folder, size=6, workers=0)[1].input_shape == (3, 6, 6)
+
+
+@pytest.mark.parametrize("name", ["val", "valid", "validation"])
+def test_validation_folders_are_for_testing(name: str, tmp_path: Path) -> None:
+    folder = make_image_folder(tmp_path, square=True)
+    (folder / "test").rename(folder / name)
+    train, test = load(folder, workers=0)
+    assert (len(train), len(test), test.split) == (6, 4, "test")
 
 
 def test_size_channels_and_augmentation_can_be_chosen(tmp_path: Path) -> None:
@@ -36,7 +80,7 @@ def test_size_channels_and_augmentation_can_be_chosen(tmp_path: Path) -> None:
     assert test.augmentation is None
     assert train.normalization is not None
     assert len(train.normalization.mean) == 1
-    assert load(folder, workers=0)[0].augmentation is None
+    assert load(folder, size=30, workers=0)[0].augmentation is None
 
 
 def test_other_files_are_passed_over(tmp_path: Path) -> None:
@@ -46,14 +90,14 @@ def test_other_files_are_passed_over(tmp_path: Path) -> None:
     (folder / "train" / "readme.png").write_text("not a class")
     (folder / "train" / ".git").mkdir()
     make_image(folder / "train" / "cat" / "deeper" / "9.JPG")
-    train, _ = load(folder, workers=0)
+    train, _ = load(folder, size=16, workers=0)
     assert paths(train)[:4] == ["cat/0.png", "cat/1.png", "cat/2.png", "deeper/9.JPG"]
 
 
 class TestWithoutASplit:
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
-        return make_image_folder(tmp_path / "pets", train=10) / "train"
+        return make_image_folder(tmp_path / "pets", train=10, square=True) / "train"
 
     def test_a_fifth_of_every_class_is_for_the_test(self, folder: Path) -> None:
         train, test = load(folder, workers=0)
@@ -106,10 +150,11 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_a_pipe_is_no_image(tmp_path: Path) -> None:
-    folder = make_image_folder(tmp_path)
+    folder = make_image_folder(tmp_path, square=True)
     os.mkfifo(folder / "train" / "cat" / "pipe.png")
-    with pytest.raises(DataError, match=r"pipe\.png"):
-        load(folder)
+    for size in (None, 8):
+        with pytest.raises(DataError, match=r"pipe\.png"):
+            load(folder, size=size)
 
 
 def test_more_images_than_the_cache_holds_can_be_read_again_and_again(tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ class Adam(UpdateRule, name="adam"):
             raise ConfigError(
                 f"betas is {self.betas}.", "Set betas to two numbers, at least 0 and below 1."
             )
+        if not self.eps >= 0:
+            raise ConfigError(f"eps is {self.eps}.", "Set eps to a small positive number.")
 
     def start(self, weights: Weights) -> Learner:
         zeros = {name: torch.zeros_like(w) for name, w in weights.items()}

@@ -11,6 +11,8 @@ from urllib import request
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
+from ...files import cache_folder
+from ...private import make_private
 from ...progress import Progress, ProgressCallback, silent
 from ...version import __version__
 from ..sources import Source
@@ -63,6 +65,8 @@ class Downloader:
             FileError: The disk is full or not writable.
         """
         with writing(path):
+            if path.is_relative_to(cache_folder()):
+                make_private(cache_folder())
             path.parent.mkdir(parents=True, exist_ok=True)
             part = PartialFile(path, source)
         reasons: list[str] = []

@@ -12,7 +12,9 @@ import torch
 from ...errors import DataError
 from ..images.augmentation import PadCropFlip
 from ..images.conversion import apply_options
+from ..inputs import channels_first, warn_unscaled
 from ..labelled import LabelledData
+from ..labels import encode
 from ..normalization import Normalization
 from ..options import Options
 
@@ -31,10 +33,12 @@ def load_arrays(path: Path, options: Options) -> tuple[LabelledData, LabelledDat
     Its arrays are:
 
     - ``train_inputs``, ``test_inputs``: (examples, …). Bytes are pixels, (examples, channels,
-      height, width) or (examples, height, width). Floats are assumed to be normalised unless
-      ``mean`` and ``std`` are given. Floats (examples, height, width) are treated as grey images
-      only with ``channels=1``, or if ``mean`` has one value.
-    - ``train_labels``, ``test_labels``: (examples,) integers from 0, or floats for regression.
+      height, width), (examples, height, width, channels) or (examples, height, width). Floats are
+      assumed to be normalised unless ``mean`` and ``std`` are given. Floats (examples, height,
+      width) are treated as grey images only with ``channels=1``, or if ``mean`` has one value.
+      Integers (examples, length) are token ids.
+    - ``train_labels``, ``test_labels``: (examples,) integers, strings or one-hot rows for classes,
+      or floats for regression.
     - ``class_names`` (optional): strings, one for each class.
     - ``mean`` and ``std`` (optional): one for each channel, for pixels in [0, 1]. By default,
       bytes are normalised with those of the training inputs.
@@ -56,17 +60,14 @@ def load_arrays(path: Path, options: Options) -> tuple[LabelledData, LabelledDat
     normalization = _normalization(path, arrays, train_inputs)
     names = arrays.get("class_names")
     class_names = None if names is None else tuple(_text(name) for name in names.flatten().tolist())
-    train, test = (
-        LabelledData(
-            torch.from_numpy(inputs),
-            torch.from_numpy(_labels(path, arrays[f"{split}_labels"])),
-            normalization,
-            class_names,
-            path.stem,
-            split,
-        )
-        for split, inputs in (("train", train_inputs), ("test", test_inputs))
-    )
+    splits: list[LabelledData] = []
+    for split, inputs in (("train", train_inputs), ("test", test_inputs)):
+        where, values = f"The {split} split of {path}", _labels(path, arrays[f"{split}_labels"])
+        labels, class_names = encode(values, where, class_names)
+        data = torch.from_numpy(inputs)
+        warn_unscaled(data if normalization is None else data[:0], where)
+        splits.append(LabelledData(data, labels, normalization, class_names, path.stem, split))
+    train, test = splits
     images = train_inputs.dtype == np.uint8 and train_inputs.ndim == 4
     known = PadCropFlip() if images else None
     return apply_options(train, test, options, known, by_default=False)
@@ -120,18 +121,13 @@ def _member(path: Path, file: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.nd
 
 
 def _inputs(path: Path, inputs: np.ndarray, *, grey: bool) -> np.ndarray:
-    if inputs.dtype != np.uint8:
-        if inputs.dtype.kind == "f" and inputs.dtype.itemsize in (2, 4, 8):
-            return inputs[:, None] if grey and inputs.ndim == 3 else inputs
-        raise _bad(path, f"has inputs of type {inputs.dtype}, not uint8 or floats")
-    if inputs.ndim == 3:
-        return inputs[:, None]
-    if inputs.ndim == 4 and inputs.shape[1] not in (1, 3) and inputs.shape[3] in (1, 3):
-        raise DataError(
-            f"{path} has images of shape {inputs.shape[1:]}, with the channels last.",
-            "Put them first: inputs.transpose(0, 3, 1, 2).",
-        )
-    return inputs
+    if inputs.dtype == np.uint8:
+        return channels_first(torch.from_numpy(inputs), str(path)).numpy()
+    if inputs.dtype.kind == "f" and inputs.dtype.itemsize in (2, 4, 8):
+        return inputs[:, None] if grey and inputs.ndim == 3 else inputs
+    if inputs.dtype.kind in "iu" and inputs.ndim == 2:
+        return inputs.astype(np.int64)  # token ids
+    raise _bad(path, f"has inputs of type {inputs.dtype}, not uint8 or floats")
 
 
 def _labels(path: Path, labels: np.ndarray) -> np.ndarray:
@@ -139,9 +135,11 @@ def _labels(path: Path, labels: np.ndarray) -> np.ndarray:
         if not np.isfinite(labels).all():
             raise _bad(path, "has labels that are NaN or infinite")
         return labels
-    if labels.dtype.kind not in "iu" or labels.ndim != 1:
+    if labels.dtype.kind not in "biuUS" or labels.ndim not in (1, 2):
         raise _bad(path, f"has labels of {labels.dtype} {labels.shape}, not a vector of integers")
-    if labels.size and (labels.min() < 0 or labels.max() > np.iinfo(np.int32).max):
+    if labels.dtype.kind not in "iu" or not labels.size:
+        return labels
+    if labels.min() < 0 or labels.max() > np.iinfo(np.int32).max:
         raise _bad(path, f"has labels from {labels.min()} to {labels.max()}")
     return labels.astype(np.int64)
 
@@ -152,7 +150,8 @@ def _normalization(
     if ("mean" in arrays) != ("std" in arrays):
         raise _bad(path, "has only one of mean and std")
     if "mean" not in arrays:
-        return _measured(inputs) if inputs.dtype == np.uint8 and inputs.ndim == 4 else None
+        images = inputs.dtype == np.uint8 and inputs.ndim == 4
+        return Normalization.measured(torch.from_numpy(inputs)) if images else None
     channels = inputs.shape[1] if inputs.ndim == 4 else 0
     values: list[tuple[float, ...]] = []
     for name in ("mean", "std"):
@@ -163,20 +162,6 @@ def _normalization(
     if not all(map(math.isfinite, (*values[0], *values[1]))) or min(values[1], default=1) <= 0:
         raise _bad(path, "has a mean that is not finite or a std that is not positive")
     return Normalization(*values)
-
-
-def _measured(images: np.ndarray) -> Normalization | None:
-    """Mean and standard deviation of each channel, from a histogram of its bytes."""
-    mean: list[float] = []
-    std: list[float] = []
-    for channel in range(images.shape[1]):
-        counts = np.bincount(images[:, channel].ravel(), minlength=256)
-        weights, pixels = counts / max(counts.sum(), 1), np.arange(256) / 255
-        mean.append(round(float(weights @ pixels), 4))
-        # Images of a single colour have no deviation to divide by.
-        deviation = math.sqrt(float(weights @ (pixels - weights @ pixels) ** 2))
-        std.append(round(deviation, 4) or 1.0)
-    return Normalization(tuple(mean), tuple(std))
 
 
 def _text(value: Any) -> str:

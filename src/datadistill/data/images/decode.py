@@ -120,6 +120,12 @@ def read_image(path: str, channels: int) -> Image.Image:
         ) from error
 
 
+def as_pixels(image: Image.Image, channels: int) -> np.ndarray:
+    """Returns the bytes (channels, height, width) of an open image, as :func:`read_image` does."""
+    pixels = np.array(_to_mode(image, "L" if channels == 1 else "RGB"))
+    return pixels[None] if channels == 1 else np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+
 def _check_size(image: Image.Image) -> None:
     if image.width * image.height > PIXELS_ALLOWED:
         raise _too_large(f"{image.width}×{image.height} pixels")
@@ -230,8 +236,10 @@ def serve(requests: BinaryIO, replies: BinaryIO, decoder: Decoder) -> None:
 
 def main() -> None:
     """Runs a worker: reads requests from standard input and writes replies to standard output."""
-    # The parent handles Ctrl-C; when the parent ends, so does the input.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The parent handles signals that are sent to all; when the parent ends, so does the input.
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may write there
     try:

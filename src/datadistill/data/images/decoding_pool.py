@@ -44,6 +44,9 @@ class DecodingPool:
         self._owner = os.getpid()
         weakref.finalize(self, _end, self._processes, self._owner)
 
+    def __repr__(self) -> str:
+        return f"<DecodingPool: {self.workers} workers, cache of {self.cache_bytes:,} bytes>"
+
     def decode(self, jobs: Sequence[Job], pixels: np.ndarray) -> None:
         """Decodes ``jobs[i]`` into ``pixels[i]``; the first that fails raises a DataError."""
         if not jobs:

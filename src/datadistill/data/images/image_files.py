@@ -1,7 +1,7 @@
 """Images in files, decoded when a batch needs them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from .decoding_pool import DecodingPool
 USUAL_MARGIN = 256 / 224
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ImageFiles:
     """Images of one shape that stay in their files; used like a tensor of bytes.
 
@@ -33,7 +33,7 @@ class ImageFiles:
     paths: tuple[str, ...]
     size: int
     channels: int
-    pool: DecodingPool
+    pool: DecodingPool = field(compare=False)
     margin: float | None = USUAL_MARGIN
     regions: tuple[tuple[float, float, float, float], ...] | None = None
 
@@ -41,6 +41,11 @@ class ImageFiles:
 
     def __len__(self) -> int:
         return len(self.paths)
+
+    def __repr__(self) -> str:
+        shape = "×".join(map(str, self.shape[1:]))
+        first = f", {self.paths[0]} …" if self.paths else ""
+        return f"<ImageFiles: {len(self):,} images, {shape}{first}>"
 
     @property
     def shape(self) -> torch.Size:

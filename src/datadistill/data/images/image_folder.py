@@ -6,30 +6,56 @@ from pathlib import Path
 
 from ...errors import DataError
 from ..labelled import LabelledData
+from ..normalization import IMAGENET, Normalization
 from ..options import Options
 from .augmentation import ResizedCropFlip
 from .listing import ImageSet, Listing
+from .own_shape import with_own_shape
 
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 TEST_SHARE = 0.2
+Classes = dict[str, list[Path]]
+"""The image files of each class."""
+TEST_FOLDERS = ("test", "val", "valid", "validation")
 
 
 def load_image_folder(folder: Path, options: Options) -> tuple[LabelledData, LabelledData]:
     """Reads ``train/<class>/…`` and ``test/<class>/…``, or ``<class>/…`` split by the seed.
 
-    Images are 3×224×224 by default: the shorter side is resized and the centre is cropped, so
-    images of that size are left unchanged. They are normalised with the mean and standard
-    deviation of ImageNet. They are augmented, by random resized crop and flip, only with
-    ``augment=True``, because a flip may change the class.
+    ``val/`` will do for ``test/``. Images keep their own size and channels by default. With a
+    size, the shorter side is resized and the centre is cropped. They are normalised with the mean
+    and standard deviation of the training images. They are augmented, by random resized crop and
+    flip, only with ``augment=True``, because a flip may change the class.
 
     Without a split, a fifth of each class is used for testing. Files without an image extension
     and hidden files are skipped.
     """
     name = folder.resolve().name
     if (folder / "train").is_dir() or (folder / "test").is_dir():
-        return load_split_folders(folder, options, name, augment=False, margin=1.0)
+        tested = next((place for place in TEST_FOLDERS if (folder / place).is_dir()), "test")
+        splits = _classes_of_splits(folder, tested)
+        files = (file for classes in splits for files in classes.values() for file in files)
+        options = with_own_shape(options, files, name)
+        train, test = _loaded(splits, options, name, augment=False, margin=1.0)
+    else:
+        train, test = _divided(folder, options, name)
+    if options.normalization is None:
+        measured = Normalization.measured(train.inputs)
+        train, test = (replace(split, normalization=measured) for split in (train, test))
+    return train, test
+
+
+def load_split_folders(
+    folder: Path, options: Options, name: str, *, augment: bool, margin: float
+) -> tuple[LabelledData, LabelledData]:
+    """Reads ``train/<class>/…`` and ``test/<class>/…``, normalised with ImageNet's statistics."""
+    splits = _classes_of_splits(folder, "test")
+    return _loaded(splits, options, name, augment=augment, margin=margin)
+
+
+def _divided(folder: Path, options: Options, name: str) -> tuple[LabelledData, LabelledData]:
+    """Reads ``<class>/…`` and holds out a fifth of each class."""
     classes = _classes(folder)
-    images = ImageSet(name, tuple(classes), options, options.pool(), margin=1.0)
     for label, files in classes.items():
         if round(TEST_SHARE * len(files)) < 1:
             raise DataError(
@@ -37,37 +63,41 @@ def load_image_folder(folder: Path, options: Options) -> tuple[LabelledData, Lab
                 f"Add images, or split them yourself: {folder}/train/{label} and "
                 f"{folder}/test/{label}.",
             )
+    every = (file for files in classes.values() for file in files)
+    options = with_own_shape(options, every, name)
+    images = ImageSet(name, tuple(classes), options, options.pool(), IMAGENET, margin=1.0)
     train, test = images.split("train", _listing(classes)).hold_out(TEST_SHARE, options.seed)
     augmentation = options.augmentation(name, ResizedCropFlip(), by_default=False)
     return replace(train, augmentation=augmentation), replace(test, split="test")
 
 
-def load_split_folders(
-    folder: Path, options: Options, name: str, *, augment: bool, margin: float
-) -> tuple[LabelledData, LabelledData]:
-    """Reads ``train/<class>/…`` and ``test/<class>/…``."""
-    train, test = _classes(folder / "train"), _classes(folder / "test")
-    for here, there, where in (train, test, "test"), (test, train, "train"):
+def _classes_of_splits(folder: Path, tested: str) -> tuple[Classes, Classes]:
+    train, test = _classes(folder / "train"), _classes(folder / tested)
+    for here, there, where in (train, test, tested), (test, train, "train"):
         if extra := [label for label in here if label not in there]:
             raise DataError(
-                f"{folder / where / extra[0]} is missing: only one of train and test has images of "
-                f"{extra[0]}.",
+                f"{folder / where / extra[0]} is missing: only one of train and {tested} has "
+                f"images of {extra[0]}.",
                 "Both splits need a folder for every class.",
             )
-    images = ImageSet(name, tuple(train), options, options.pool(), margin=margin)
+    return train, test
+
+
+def _loaded(
+    splits: tuple[Classes, Classes], options: Options, name: str, *, augment: bool, margin: float
+) -> tuple[LabelledData, LabelledData]:
+    images = ImageSet(name, tuple(splits[0]), options, options.pool(), IMAGENET, margin=margin)
     augmentation = options.augmentation(name, ResizedCropFlip(), by_default=augment)
-    return (
-        images.split("train", _listing(train), augmentation),
-        images.split("test", _listing(test)),
-    )
+    train, test = map(_listing, splits)
+    return images.split("train", train, augmentation), images.split("test", test)
 
 
-def _listing(classes: dict[str, list[Path]]) -> Listing:
+def _listing(classes: Classes) -> Listing:
     labelled = [(path, n) for n, files in enumerate(classes.values()) for path in files]
     return Listing([path for path, _ in labelled], [label for _, label in labelled])
 
 
-def _classes(folder: Path) -> dict[str, list[Path]]:
+def _classes(folder: Path) -> Classes:
     """Returns the images of every class, both sorted by name."""
     layout = f"Arrange the images as {folder}/<class>/<image>."
     try:

@@ -1,5 +1,15 @@
 """Convolutions in C, compiled on the user's machine when they are first needed."""
 
-from .convolution import LANES, NARROW, Convolution, Pooling, make_convolution
+from .convolution import LANES, NARROW, Convolution, Pooling, kernels_for, make_convolution
+from .library import Kernels, kernels
 
-__all__ = ["LANES", "NARROW", "Convolution", "Pooling", "make_convolution"]
+__all__ = [
+    "LANES",
+    "NARROW",
+    "Convolution",
+    "Kernels",
+    "Pooling",
+    "kernels",
+    "kernels_for",
+    "make_convolution",
+]

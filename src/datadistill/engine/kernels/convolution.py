@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .library import library
+from .library import Kernels, kernels
 
 NARROW = 32  # channels; torch's own convolutions are faster of more, on either side
 LANES = 16  # images that are computed side by side, at most
@@ -138,14 +138,25 @@ def make_convolution(
     like: Tensor,
 ) -> Convolution | None:
     """Returns a convolution for tensors like the one given, if it is faster than torch's."""
+    found = kernels_for(kernel, padding, pooling, like)
+    functions = found and found.functions
+    return functions and Convolution(like.dtype, functions, image, kernel, padding, pooling)
+
+
+def kernels_for(
+    kernel: tuple[int, int, int, int],
+    padding: tuple[int, int],
+    pooling: Pooling | None,
+    like: Tensor,
+) -> Kernels | None:
+    """The kernels of this machine for such a convolution; None if torch's own is as fast."""
     possible = (
         like.device.type == "cpu"
         and kernel[0] * kernel[1] <= NARROW**2
         and all(p < k for p, k in zip(padding, kernel[2:], strict=True))
         and (pooling is None or pooling.size <= LARGEST_POOL)
     )
-    functions = library(like.dtype) if possible else None
-    return functions and Convolution(like.dtype, functions, image, kernel, padding, pooling)
+    return kernels(like.dtype) if possible else None
 
 
 def _packed(x: Tensor) -> Tensor:

@@ -1,86 +1,125 @@
 """The C code as a library of this machine.
 
-It is compiled once, for the very processor, and kept in the user's cache folder. Where that cannot
-be done, for want of a compiler say, there is no library, and torch computes everything.
+It is compiled once, for the very processor, and kept in the user's cache folder (:mod:`.kept`).
+Where that cannot be done, for want of a compiler say, torch computes everything: that takes
+longer and rounds differently, so the user is told.
 """
 
 import ctypes
-import hashlib
-import logging
+import errno
 import os
 import shutil
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import torch
 
-from ...files import cache_folder
-
-log = logging.getLogger(__name__)
-
-
-def tell_not_compiled(what: str, reason: str) -> None:
-    """Logs that something is computed without being compiled."""
-    log.info("%s could not be compiled, which takes longer: %s", what, reason)
-
+from ...notices import warn_once
+from .kept import find, hash_of, keep, load
 
 SOURCE = Path(__file__).with_name("convolution.c")
 REALS = {torch.float32: "float", torch.float64: "double"}
 FLAGS = ["-O3", "-std=gnu11", "-shared", "-fPIC"]
 FOR_THIS_PROCESSOR = [["-march=native"], ["-mcpu=native"], []]  # compilers differ
 SECONDS = 120
+TURNED_OFF = "turned off"
 
 _ADDRESS, _WHOLE = ctypes.c_void_p, ctypes.c_int64
 
 
+@dataclass(frozen=True)
+class Kernels:
+    """The compiled functions for a floating-point type, or why there are none.
+
+    Attributes:
+        functions: The library.
+        identity: The hash of its bytes.
+        reason: Why there is none, in a few words that name no file.
+        remedy: What to do about that.
+    """
+
+    functions: ctypes.CDLL | None = None
+    identity: str = ""
+    reason: str = ""
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return self.identity or f"none: {self.reason}"
+
+
 @lru_cache
+def kernels(dtype: torch.dtype) -> Kernels:
+    """The functions for a floating-point type; if they cannot be had, the user is told once."""
+    if dtype not in REALS:
+        return Kernels(reason=f"not for {str(dtype).removeprefix('torch.')}")
+    if os.environ.get("DATADISTILL_KERNELS") == "0":
+        return Kernels(reason=TURNED_OFF, remedy="Unset DATADISTILL_KERNELS.")
+    found = _made(REALS[dtype])
+    if found.functions is None:
+        warn_once(
+            f"No C kernels ({found.reason}): torch computes convolutions, which takes longer and "
+            f"changes the last bits of results. {found.remedy} "
+            "To do without: DATADISTILL_ENGINE=torch."
+        )
+    return found
+
+
 def library(dtype: torch.dtype) -> ctypes.CDLL | None:
     """The functions for a floating-point type, if they can be had on this machine."""
-    if dtype not in REALS or os.environ.get("DATADISTILL_KERNELS") == "0":
-        return None
-    compiler = shutil.which(os.environ.get("CC", "cc"))
+    return kernels(dtype).functions
+
+
+def _made(real: str) -> Kernels:
+    name = os.environ.get("CC", "cc")
+    compiler = shutil.which(name)
     if compiler is None:
-        log.info("There is no C compiler: torch computes convolutions, which takes longer.")
-        return None
+        return Kernels(reason="no C compiler", remedy="Install one, or name it in CC.")
+    failure = Kernels()
     for processor in FOR_THIS_PROCESSOR:
         try:
-            return _loaded(compiler, [*FLAGS, *processor, f"-DREAL={REALS[dtype]}"])
+            content = _content(compiler, [*FLAGS, *processor, f"-DREAL={real}"])
+            return Kernels(_typed(load(content)), hash_of(content))
         except (OSError, subprocess.SubprocessError) as error:
-            log.info("Convolutions could not be compiled with %s: %s", processor, error)
-    return None
+            failure = _failure(error, name)
+            if isinstance(error, OSError):  # it would fail again
+                break
+    return failure
 
 
-def _loaded(compiler: str, flags: list[str]) -> ctypes.CDLL:
-    """Compiles the code, unless that has been done, and loads it."""
+def _failure(error: Exception, compiler: str) -> Kernels:
+    """What failed, in words that are the same on every machine, and what to do."""
+    if not isinstance(error, OSError):
+        tried = f"{compiler} -O3 -march=native -shared"
+        return Kernels(reason="the compiler failed", remedy=f"Check that {tried} works.")
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return Kernels(reason="too many open files", remedy="Raise the limit: ulimit -n 1024.")
+    if error.errno in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT):
+        place = "Set TMPDIR to a folder with free space."
+        return Kernels(reason="no temporary folder to compile in", remedy=place)
+    what = error.strerror or str(error).rpartition(":")[2].strip() or type(error).__name__
+    return Kernels(reason=f"they cannot be loaded: {what}"[:80], remedy="Check the compiler.")
+
+
+def _content(compiler: str, flags: list[str]) -> bytes:
+    """The bytes of the library: those that are kept, or else compiled now."""
     # What the compiler defines tells its version and the processor's abilities.
     macros = _run([compiler, *flags, "-dM", "-E", "-x", "c", os.devnull])
-    key, folder = _hash(SOURCE.read_bytes() + macros), _folder()
-    # The hash of a file is in its name: to load a damaged one would end the process.
-    whole = (p for p in folder.glob(f"{key}-*.so") if p.stem == f"{key}-{_hash(p.read_bytes())}")
-    path = next(whole, None)
-    if path is None:
-        with tempfile.TemporaryDirectory(dir=folder) as workplace:
+    key = hash_of(SOURCE.read_bytes() + macros)
+    content = find(key)
+    if content is None:
+        with tempfile.TemporaryDirectory() as workplace:  # 0700
             made = Path(workplace, "made.so")
             _run([compiler, *flags, "-o", str(made), str(SOURCE)])
-            path = folder / f"{key}-{_hash(made.read_bytes())}.so"
-            made.replace(path)  # at once: other processes see all of it or nothing
-    return _typed(ctypes.CDLL(str(path)))
-
-
-def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:32]
+            content = made.read_bytes()
+        keep(key, content)
+    return content
 
 
 def _run(command: list[str]) -> bytes:
     return subprocess.run(command, capture_output=True, check=True, timeout=SECONDS).stdout
-
-
-def _folder() -> Path:
-    folder = cache_folder() / "kernels"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def _typed(made: ctypes.CDLL) -> ctypes.CDLL:

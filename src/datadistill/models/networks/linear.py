@@ -7,13 +7,17 @@ from ..names import register
 
 @register("linear")
 class Linear(nn.Module):
-    """One fully connected layer on the pixels.
+    """One fully connected layer on the pixels, or on columns of numbers.
+
+    For 14 columns it is ``Linear(channels=14, size=1)``.
 
     Args:
         channels: Colours of an image.
         size: Height and width of an image.
         classes: Number of outputs.
     """
+
+    flattens = True
 
     def __init__(self, channels: int = 1, size: int = 28, classes: int = 10) -> None:
         super().__init__()

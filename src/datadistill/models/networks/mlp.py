@@ -8,7 +8,9 @@ from ..names import register
 
 @register("mlp")
 class MLP(nn.Module):
-    """Two hidden layers with ReLU on the pixels.
+    """Two hidden layers with ReLU on the pixels, or on columns of numbers.
+
+    For 14 columns it is ``MLP(channels=14, size=1)``.
 
     Args:
         channels: Colours of an image.
@@ -16,6 +18,8 @@ class MLP(nn.Module):
         classes: Number of outputs.
         hidden: Units of each hidden layer.
     """
+
+    flattens = True
 
     def __init__(
         self, channels: int = 1, size: int = 28, classes: int = 10, hidden: int = 128

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from ...data import LabelledData
+from ...engine import using
 from ...engine.team import Team
 from ...evaluation import evaluate
 from ...evaluation.evaluating import HELD_OUT_NETWORKS
@@ -88,7 +89,8 @@ def _time_of_networks(distillation: Distillation) -> tuple[float, float]:
     def seconds(examples: int) -> float:
         few = data.part(torch.arange(examples), "train")
         begin = time.perf_counter()
-        evaluate(distilled, few, networks=networks, device=str(distiller.network.device))
+        with using(distillation.config.engine):
+            evaluate(distilled, few, networks=networks, device=str(distiller.network.device))
         return (time.perf_counter() - begin) / networks
 
     training = seconds(1)

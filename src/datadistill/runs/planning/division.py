@@ -87,6 +87,12 @@ def is_divided(config: RunConfig) -> bool:
     return bool(config.processes or config.threads or world_size() > 1)
 
 
+def flags_of(config: RunConfig) -> str:
+    """The flags that repeat a choice without measuring it again."""
+    compiled = " --compiled" if config.compiled else ""
+    return f"--threads {config.threads} --processes {config.processes}{compiled}"
+
+
 def divided(experiment: Experiment) -> tuple[Experiment, list[Division]]:
     """The experiment with the processes, threads and compilation that are fastest for it here.
 

@@ -15,6 +15,7 @@ from ...artefact.container import SCHEMA_VERSION, decode, encode, read_container
 from ...core.distilled import Steps
 from ...core.distiller import DistillerState
 from ...core.optimizer import AdamState
+from ...engine import Engines
 from ...errors import ArtefactError, ConfigError, NonFiniteError, RunError
 from ..config import RunConfig, config_from
 from ..state import Measured, RunState
@@ -44,7 +45,9 @@ class _Header(_Record):
     last: _Reached | None
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     configuration: dict[str, Any]
+    engines: Engines = ()
     fingerprint: dict[str, str]
+    log: Annotated[str, Field(pattern=r"^([0-9a-f]{8})?$")] = ""
 
 
 @dataclass(frozen=True)
@@ -55,11 +58,14 @@ class Checkpoint:
         state: The state.
         config: The configuration it was reached with.
         fingerprint: Hashes of the data and the network, and the versions in use.
+        log: The checksum of the log's last line, by which another run's log is known; empty if
+            there is no line, and in checkpoints of earlier versions.
     """
 
     state: RunState
     config: RunConfig
     fingerprint: dict[str, str]
+    log: str = ""
 
 
 def path_of(folder: Path, outer_step: int) -> Path:
@@ -101,7 +107,9 @@ def to_bytes(checkpoint: Checkpoint) -> bytes:
         last=_reached(state.last),
         seconds=state.seconds,
         configuration=checkpoint.config.mapping(),
+        engines=state.engines,
         fingerprint=checkpoint.fingerprint,
+        log=checkpoint.log,
     )
     # Tensors of one memory, such as moments that are both still zero, have no place in the format.
     tensors = {name: tensor.clone() for name, tensor in tensors.items()}
@@ -129,10 +137,8 @@ def prune(folder: Path, newest: int) -> None:
     old = [path for path in found if int(path.stem[5:]) <= newest][KEPT:]
     later = [path for path in found if int(path.stem[5:]) > newest]
     for path in [*files.leftovers(folder), *old, *later]:
-        try:
+        with files.reporting(path):
             files.remove(path)
-        except OSError as error:
-            raise files.cannot_write(path, error) from error
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
@@ -154,7 +160,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
             f"{path} is the checkpoint of outer step {header.outer_step}.",
             f"Rename it to {path_of(path.parent, header.outer_step).name}.",
         )
-    return Checkpoint(state, config, header.fingerprint)
+    return Checkpoint(state, config, header.fingerprint, header.log)
 
 
 def newest(folder: Path) -> tuple[Checkpoint, list[str]]:
@@ -164,6 +170,10 @@ def newest(folder: Path) -> tuple[Checkpoint, list[str]]:
         try:
             return read_checkpoint(path), skipped
         except ArtefactError as error:
+            if isinstance(error.__cause__, OSError):  # it may be whole, and would be removed
+                raise RunError(
+                    error.what, "Check the disk; or delete it to resume from the one before."
+                ) from error
             skipped.append(error.what)
     raise RunError(
         f"{folder.parent} has no valid checkpoint" + (": " + " ".join(skipped) if skipped else "."),
@@ -231,4 +241,4 @@ def _state(header: _Header, tensors: dict[str, Tensor]) -> RunState:
         rejected_in_a_row=header.rejected_in_a_row,
     )
     best, last = measured("best/", header.best), measured("last/", header.last)
-    return RunState(distiller, best, last, header.seconds)
+    return RunState(distiller, best, last, header.seconds, header.engines)

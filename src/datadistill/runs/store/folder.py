@@ -1,11 +1,14 @@
 """A run folder: the files of one run."""
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ... import files
+from ...engine import Engines
 from ...errors import RunError
-from ...files import cannot_write, write_atomically
+from ...lock import locked
 from ..config import RunConfig
 from .checkpoint import checkpoints_in
 from .results import read_results, write_results
@@ -79,10 +82,29 @@ class RunFolder:
 
     def make(self) -> None:
         """Makes the folders."""
-        try:
-            self.checkpoints.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise cannot_write(self.path, error) from error
+        with files.reporting(self.path):
+            files.make(self.checkpoints)
+
+    def clean(self) -> None:
+        """Removes what writes that were broken off have left behind; only under the lock."""
+        with files.reporting(self.path):
+            for leftover in [*files.leftovers(self.path), *files.leftovers(self.checkpoints)]:
+                files.remove(leftover)
+
+    def clear(self) -> None:
+        """Removes the run's files; others in the folder stay. Refused while a process is at work.
+
+        The configuration and the checkpoints go last: until then it is still a run.
+        """
+        if self.is_new:
+            return
+        self.check()
+        results = [self.distilled, self.best, self.last, self.picture, self.results, self.metrics]
+        with locked(self.lock), files.reporting(self.path):
+            shutil.rmtree(self.tensorboard, ignore_errors=True)
+            for path in [*results, self.config, *self.checkpoints.glob("*")]:
+                if path.exists():
+                    files.remove(path)
 
     def check(self) -> None:
         """Refuses a folder with a link to a place outside."""
@@ -95,10 +117,18 @@ class RunFolder:
                     "Replace it by the file or folder itself.",
                 )
 
-    def write_config(self, config: RunConfig) -> None:
-        """Writes ``config.yaml``."""
-        comment = "All settings of this run. To repeat it: datadistill distill config.yaml"
-        write_atomically(self.config, write_yaml(config, comment), make_folder=False)
+    def write_config(self, config: RunConfig, engines: Engines) -> None:
+        """Writes ``config.yaml``.
+
+        Args:
+            config: The settings.
+            engines: The engines that compute the run, which stand there as comments.
+        """
+        comments = [
+            "All settings of this run. To repeat it: datadistill distill config.yaml",
+            *(f"Computed from outer step {one.outer_step} on by: {one}." for one in engines),
+        ]
+        files.write_atomically(self.config, write_yaml(config, *comments), make_folder=False)
 
     def read_results(self) -> dict[str, Any]:
         """The sections of ``results.json``; an error if the file is damaged."""

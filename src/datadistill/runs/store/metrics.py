@@ -6,7 +6,6 @@ an inserted line are all found. A last line that a crash left half-written is dr
 
 import contextlib
 import json
-import os
 import zlib
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...errors import RunError
-from ...files import cannot_write
+from ...files import Appended, appending
 
 Figure = Annotated[float, Field(allow_inf_nan=False)]
 CHECK = "check"
@@ -69,36 +68,36 @@ class MetricsRow(_Record):
 
 @dataclass
 class MetricsLog:
-    """Appends rows to a file."""
+    """Appends rows to a file.
 
-    path: Path
-    _descriptor: int
-    _check: str
+    Attributes:
+        check: The checksum of the last row; empty if there is none.
+    """
+
+    _file: Appended
+    check: str
 
     def append(self, row: MetricsRow) -> None:
         """Writes one line, in one call, so that other processes can follow."""
         values = _values(row)
-        self._check = _chained(self._check, values)
-        line = (json.dumps({**values, CHECK: self._check}) + "\n").encode()
-        try:
-            while line:  # a disk with room for half of it takes half of it
-                line = line[os.write(self._descriptor, line) :]
-        except OSError as error:
-            raise cannot_write(self.path, error) from error
+        self.check = _chained(self.check, values)
+        self._file.append((json.dumps({**values, CHECK: self.check}) + "\n").encode())
 
     def sync(self) -> None:
         """Waits until all rows are on the disk."""
-        try:
-            os.fsync(self._descriptor)
-        except OSError as error:
-            raise cannot_write(self.path, error) from error
+        self._file.sync()
 
 
 @contextlib.contextmanager
-def logging_to(path: Path, after: int) -> Generator[MetricsLog]:
+def logging_to(path: Path, after: int, known: str = "") -> Generator[MetricsLog]:
     """Opens the log of a run at an outer step; rows of later ones are cut off.
 
     They are of steps that were made after the last checkpoint, and will be made again.
+
+    Args:
+        path: The log.
+        after: The outer step.
+        known: The checksum of its row, if the checkpoint holds it.
     """
     end, check = 0, ""
     if after and path.exists():
@@ -113,15 +112,14 @@ def logging_to(path: Path, after: int) -> Generator[MetricsLog]:
                 f"{path} ends before outer step {after}, from which the run resumes.",
                 "Restore it, or delete it: a new log starts there.",
             )
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
-        os.ftruncate(descriptor, end)
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    try:
-        yield MetricsLog(path, descriptor, check)
-    finally:
-        os.close(descriptor)
+        if known and check != known:
+            raise RunError(
+                f"{path} is the log of another run: its row of outer step {after} is not the one "
+                "that the checkpoint knows.",
+                "Put back the run's own files, or delete it: a new log starts there.",
+            )
+    with appending(path, end) as file:
+        yield MetricsLog(file, check)
 
 
 def read_metrics(path: Path) -> list[MetricsRow]:

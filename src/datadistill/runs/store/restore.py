@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ...core.distilled import Steps
 from ...core.distiller import DistillerState
 from ...durations import time_text
+from ...engine import EngineRecord
 from ...errors import RunError
 from ...lock import locked
 from ..config import RunConfig, differences
@@ -16,6 +17,10 @@ from .folder import RunFolder
 
 DEFAULTS = {"compiled": False, "engine": "fast"}
 """What settings stood for before they were recorded."""
+SETTINGS = ("threads", "processes", "compiled", "engine")
+"""Settings that change the last bits of a result."""
+RECORDED = ("torch", "processor")
+"""What the record of an engine says as well."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +43,13 @@ def opened(folder: RunFolder) -> Generator[Saved | None]:
     folder.make()
     folder.check()
     with locked(folder.lock):
+        folder.clean()
         yield None if folder.is_new else _newest(folder)
 
 
 def _newest(folder: RunFolder) -> Saved:
     found, skipped = newest(folder.checkpoints)
-    return Saved(found.state, found.config, found.fingerprint, tuple(skipped))
+    return Saved(**vars(found), skipped=tuple(skipped))
 
 
 def check_same_run(
@@ -78,14 +84,42 @@ def check_same_run(
             f"{folder.path} is already at outer step {reached}.",
             f"Set iterations to {reached} or more.",
         )
-    notes = check_fingerprint(saved.fingerprint, fingerprint)
+    known = RECORDED if saved.state.engines else ()
+    before = {name: one for name, one in saved.fingerprint.items() if name not in known}
+    notes = check_fingerprint(before, fingerprint)
     check_like(saved.state, like, distilled)
-    for name in ("threads", "processes", "compiled", "engine"):
-        before, now = getattr(saved.config, name), getattr(config, name)
-        before = before or DEFAULTS.get(name)  # of runs that an earlier version began
-        if before != now:
-            notes.append(rounding(name, now, before))
     return notes
+
+
+def other_engine(saved: Saved, folder: RunFolder, config: RunConfig, now: EngineRecord) -> str:
+    """What changes the last bits of what is still to be computed, and how to compute as before.
+
+    Args:
+        saved: The checkpoint.
+        folder: The run folder.
+        config: The settings to resume with.
+        now: The engine to resume with.
+
+    Returns:
+        A text of one or two lines, empty if nothing differs.
+    """
+    if not saved.state.engines:
+        return "\n".join(_of_settings(saved.config, config))
+    before = saved.state.engines[-1]
+    changed = before.differences(now)
+    if not changed:
+        return ""
+    return (
+        f"The engine differs from outer step {saved.state.outer_step + 1:,} on, which may change "
+        f"the last bits of the result: {'; '.join(changed)}.\n"
+        f"To compute as before: datadistill resume {folder.path} {before.flags()}"
+    )
+
+
+def _of_settings(before: RunConfig, now: RunConfig) -> list[str]:
+    """What differs from a run that an earlier version began, which recorded only settings."""
+    found = ((n, getattr(before, n) or DEFAULTS.get(n), getattr(now, n)) for n in SETTINGS)
+    return [rounding(name, is_, was) for name, was, is_ in found if was != is_]
 
 
 def resuming_from(saved: Saved, folder: RunFolder, iterations: int) -> str:

@@ -1,5 +1,6 @@
 """``results.json``: the figures of a run or an artefact, in independent sections."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -55,6 +56,35 @@ def write_results(
     """
     content = json.dumps({**read_results(path), **sections}, indent=indent) + "\n"
     write_atomically(path, content.encode(), make_folder=make_folder)
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise RunError(
+            f"{path} cannot be read: {error.strerror or error}.", "Check the path."
+        ) from error
+
+
+def check_artefact(path: Path, results: Path) -> None:
+    """Refuses an artefact in a run folder that is not the one the run wrote.
+
+    Args:
+        path: The artefact. Whether it is there and can be read is found out elsewhere.
+        results: The run's ``results.json``, which holds its hash; not that of earlier versions.
+    """
+    section = read_results(results).get("run")
+    written = section.get(path.stem) if isinstance(section, dict) else None
+    known = written.get("sha256") if isinstance(written, dict) else None
+    if known is not None and path.is_file() and file_hash(path) != known:
+        raise RunError(
+            f"{path} is not the artefact whose hash {results.name} holds: it was changed, or is "
+            "of another run.",
+            "Restore it; or remove it, and datadistill resume makes it again.",
+        )
 
 
 def _damaged(path: Path, how: str) -> RunError:

@@ -42,6 +42,6 @@ class Saver:
     def save(self, state: RunState, config: RunConfig) -> None:
         """Writes a checkpoint."""
         self._log.sync()  # a checkpoint never knows of more outer steps than the log
-        checkpoint = Checkpoint(state, config, self._fingerprint)
+        checkpoint = Checkpoint(state, config, self._fingerprint, self._log.check)
         write_checkpoint(self._folder.checkpoints, checkpoint)
         self._last, self._at = state.outer_step, time.monotonic()

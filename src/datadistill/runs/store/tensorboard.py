@@ -1,11 +1,18 @@
 """The figures of a run for TensorBoard: an optional extra."""
 
 import contextlib
+import importlib.util
 from collections.abc import Callable, Generator
 from pathlib import Path
 
 from ...errors import ConfigError
 from .metrics import MetricsRow
+
+
+def check_installed(wanted: bool) -> None:
+    """Refuses a run that wants TensorBoard where it is not installed."""
+    if wanted and importlib.util.find_spec("tensorboard") is None:
+        raise ConfigError("TensorBoard is not installed.", "pip install 'datadistill[tensorboard]'")
 
 
 @contextlib.contextmanager
@@ -14,12 +21,9 @@ def board(folder: Path, after: int, wanted: bool) -> Generator[Callable[[Metrics
     if not wanted:
         yield lambda _row: None
         return
-    try:
-        from torch.utils.tensorboard.writer import SummaryWriter
-    except ImportError:
-        raise ConfigError(
-            "TensorBoard is not installed.", "pip install 'datadistill[tensorboard]'"
-        ) from None
+    check_installed(wanted)
+    from torch.utils.tensorboard.writer import SummaryWriter
+
     writer = SummaryWriter(str(folder), purge_step=after + 1)
 
     def show(row: MetricsRow) -> None:

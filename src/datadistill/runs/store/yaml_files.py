@@ -75,10 +75,10 @@ def parse_yaml(content: bytes, where: str) -> dict[str, Any]:
     return values
 
 
-def write_yaml(config: RunConfig, comment: str) -> bytes:
-    """The text of a YAML file with all settings of a configuration."""
+def write_yaml(config: RunConfig, *comments: str) -> bytes:
+    """The text of a YAML file with all settings of a configuration, below some comments."""
     body = yaml.safe_dump(config.mapping(), sort_keys=False, allow_unicode=True)
-    return f"# {comment}\n{body}".encode()
+    return "".join([*(f"# {one}\n" for one in comments), body]).encode()
 
 
 def read_config(path: Path) -> RunConfig:

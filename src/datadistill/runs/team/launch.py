@@ -13,33 +13,42 @@ from typing import IO
 
 from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage]
 
-from .link import Link
+from .handover import Handover, Named
+from .link import Link, Others
+from .secret import Secret, new_key
 
 HOST = "127.0.0.1"
 PROGRAM = """
 import signal
-signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches process 0, which tells the others
+for name in ("SIGINT", "SIGHUP", "SIGUSR1"):  # they reach process 0, which tells the others
+    if hasattr(signal, name):
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
 from {module} import {name}
 {name}()
 """
+INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 
 Worker = Callable[[], None]
 """What a worker runs: a function of some module, which the new process imports by its name."""
 
 
-class Workers:
+class Workers(Others):
     """The processes 1 to N − 1, started by process 0.
 
-    Each holds the end of a pipe: when process 0 ends, however it ends, they read that and end.
+    Each holds the end of a pipe, from which it reads what it must know. When process 0 ends,
+    however it ends, they read that too, and end.
 
     Args:
         size: N.
         port: Where process 0 keeps messages.
         worker: What they run.
+        handover: What they must know.
         debug: Whether what they print is shown.
     """
 
-    def __init__(self, size: int, port: int, worker: Worker, *, debug: bool) -> None:
+    def __init__(
+        self, size: int, port: int, worker: Worker, handover: Handover, *, debug: bool
+    ) -> None:
         program = PROGRAM.format(module=worker.__module__, name=worker.__name__)
         self._size = size
         self._logs: list[IO[bytes]] = []
@@ -47,15 +56,18 @@ class Workers:
         for rank in range(1, size):
             log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
             self._logs.append(log)
-            self._processes.append(
-                subprocess.Popen(
-                    [sys.executable, "-c", program, *(["--debug"] if debug else [])],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.DEVNULL,
-                    stderr=None if debug else log,
-                    env=os.environ | _variables(rank, size, port),
-                )
+            process = subprocess.Popen(
+                # -P: what lies in the working directory, which may be anybody's, is not imported.
+                [sys.executable, "-P", "-c", program, *(["--debug"] if debug else [])],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=None if debug else log,
+                env=os.environ | _variables(rank, size, port),
             )
+            self._processes.append(process)
+            assert process.stdin
+            with contextlib.suppress(BrokenPipeError):  # it has ended, which will be seen
+                handover.write(process.stdin)
 
     def ended(self) -> str | None:
         """Which worker has ended and how, if one has."""
@@ -68,9 +80,10 @@ class Workers:
         """Kills those that are still running: they hold nothing that could be lost."""
         for process in self._processes:
             process.kill()
+        for process in self._processes:
+            process.wait()
             if process.stdin:
                 process.stdin.close()
-            process.wait()
         for log in self._logs:
             log.close()
 
@@ -84,24 +97,38 @@ class Workers:
 
 
 @contextlib.contextmanager
-def launched(size: int, worker: Worker, *, debug: bool = False) -> Generator[Link]:
+def launched(size: int, worker: Worker, named: Named, *, debug: bool = False) -> Generator[Link]:
     """Starts processes 1 to N − 1 on this machine; this one is process 0.
 
     Args:
         size: N.
         worker: What they run.
+        named: The Python code that the user has named, which they may import.
         debug: Whether what they print is shown.
     """
+    key = new_key()
     with _by_loopback():
-        store = TCPStore(
-            HOST, 0, None, is_master=True, timeout=timedelta(hours=1), wait_for_workers=False
-        )
-        workers = Workers(size, store.port, worker, debug=debug)
+        store = _store()
+        workers = Workers(size, store.port, worker, Handover(key, named), debug=debug)
         try:
-            with Link(store, 0, size, workers.ended).joined() as link:
+            with Link(store, 0, size, Secret(key), workers).joined() as link:
                 yield link
         finally:
             workers.close()
+
+
+def _store() -> TCPStore:
+    """A store for messages that only this machine can connect to; torch's own listens to all."""
+    listener = socket.create_server((HOST, 0), backlog=1024)
+    return TCPStore(
+        HOST,
+        listener.getsockname()[1],
+        None,
+        is_master=True,
+        timeout=timedelta(minutes=1),
+        wait_for_workers=False,
+        master_listen_fd=listener.detach(),
+    )
 
 
 def _variables(rank: int, size: int, port: int) -> dict[str, str]:
@@ -119,14 +146,12 @@ def _variables(rank: int, size: int, port: int) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _by_loopback() -> Generator[None]:
-    """Lets gloo talk inside this machine only, unless the user says otherwise."""
-    name = "GLOO_SOCKET_IFNAME"
+    """Lets gloo and NCCL talk inside this machine only, unless the user says otherwise."""
     found = [there for _, there in socket.if_nameindex() if there in ("lo", "lo0")]
-    if name in os.environ or not found:
-        yield
-        return
-    os.environ[name] = found[0]
+    missing = [name for name in INTERFACES if name not in os.environ and found]
+    os.environ.update(dict.fromkeys(missing, *found[:1]))
     try:
         yield
     finally:
-        del os.environ[name]
+        for name in missing:
+            del os.environ[name]

@@ -1,12 +1,12 @@
 """How the processes of a run communicate: tensors by torch.distributed, errors by its store."""
 
 import contextlib
+import hashlib
 import json
 import math
 import os
 import time
 from collections.abc import Callable, Generator, Sequence
-from datetime import timedelta
 from typing import Any
 
 import torch
@@ -14,48 +14,67 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import PrefixStore, rendezvous  # pyright: ignore[reportPrivateImportUsage]
 
-from ...errors import ConfigError, DataDistillError, TeamError
+from ...errors import DataDistillError, TeamError
+from .mesh import GLANCE, PATIENCE, PAUSE, Mesh, timeout
+from .secret import Secret, forged
+from .signed_store import GoneError, SignedStore, first_line
 
-TIMEOUT = 600.0
-"""Seconds that processes wait for each other in one outer step; $DATADISTILL_TIMEOUT by default."""
 START_TIMEOUT = 3600.0  # to read data and get ready
-PATIENCE = 1.0  # to learn why a process has ended
-GLANCE = 0.05  # between two looks at what others have left in the store, or whether they live
-PAUSE = 1e-4  # between two looks at whether a sum is there
+STOP_TIMEOUT = 10.0  # for a process that does not answer once a stop was requested
 
-Ended = Callable[[], str | None]
-"""Tells which process has ended, if one has."""
+
+class LostError(TeamError):
+    """Another process has ended or does not answer: there is nobody to tell of it."""
+
+
+class Others:
+    """The processes that this one has started; by default none."""
+
+    def ended(self) -> str | None:
+        """Which has ended and how, if one has."""
+        return None
+
+    def close(self) -> None:
+        """Ends those that are still running."""
 
 
 class Link:
     """The connection of one process with all others.
 
-    Waiting is done in Python, a short sleep at a time, so that signals are heard meanwhile.
-
     Args:
         store: Where short messages are left.
         rank: The number of this process.
         size: How many there are.
-        ended: Tells of processes that this one has started, and that have ended.
+        secret: What messages must prove.
+        others: The processes that this one has started.
+
+    Attributes:
+        stop_requested: Tells whether this process was asked to stop: it then no longer waits for
+            others that do not answer.
     """
 
-    def __init__(self, store: Any, rank: int, size: int, ended: Ended = lambda: None) -> None:
-        self._store = PrefixStore("datadistill", store)
-        self.rank, self.size, self._ended = rank, size, ended
+    def __init__(
+        self, store: Any, rank: int, size: int, secret: Secret, others: Others | None = None
+    ) -> None:
+        self.rank, self.size = rank, size
+        self._store = SignedStore(PrefixStore("datadistill", store), secret)
+        self._mesh = Mesh(self._store, rank, size, secret)
+        self._others = others or Others()
         self._gpu: torch.device | None = None
+        self.stop_requested: Callable[[], bool] = lambda: False
 
     @classmethod
-    def by_environment(cls, rank: int, size: int) -> "Link":
+    def by_environment(cls, rank: int, size: int, secret: Secret) -> "Link":
         """Meets the others where torchrun's environment variables say."""
         try:
-            store, *_ = next(iter(rendezvous("env://", rank, size, timeout=_timeout())))
+            store, *_ = next(iter(rendezvous("env://", rank, size, timeout=timeout())))
         except (RuntimeError, ValueError) as error:
             address = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
             raise TeamError(
-                f"Process {rank} cannot connect to the others at {address}: {_first_line(error)}",
+                f"Process {rank} cannot connect to the others at {address}: {first_line(error)}",
                 "Check that process 0 is running and reachable.",
             ) from error
-        return cls(store, rank, size)
+        return cls(store, rank, size, secret)
 
     def through(self, gpu: torch.device | None) -> None:
         """Sums over NCCL from this GPU; over gloo if there is none."""
@@ -69,7 +88,7 @@ class Link:
 
     def send(self, content: bytes) -> None:
         """Sends the others what they need to begin, and waits until they are ready."""
-        self._put("begun", str(len(content)))
+        self._put("begun", json.dumps([len(content), _hash(content)]))
         tensor = torch.frombuffer(bytearray(content), dtype=torch.uint8)
         self._finish(dist.broadcast, tensor, 0)
         self._wait_for([f"ready/{rank}" for rank in range(1, self.size)], START_TIMEOUT)
@@ -86,9 +105,13 @@ class Link:
             if self._has("over"):
                 return None
             time.sleep(GLANCE)
-        tensor = torch.empty(int(self._store.get("begun")), dtype=torch.uint8)
+        length, expected = json.loads(self._store.get("begun"))
+        tensor = torch.empty(length, dtype=torch.uint8)
         self._finish(dist.broadcast, tensor, 0)
-        return tensor.numpy().tobytes()
+        content = tensor.numpy().tobytes()
+        if _hash(content) != expected:
+            raise forged("The configuration")
+        return content
 
     def ready(self) -> None:
         """Tells process 0 that this one is."""
@@ -111,63 +134,64 @@ class Link:
             yield self
             self._part()
         except Exception as error:
-            if self.rank and not isinstance(error, TeamError):
+            if self.rank and not isinstance(error, LostError | GoneError):
                 with contextlib.suppress(TeamError):
                     self._put(f"error/{self.rank}", json.dumps(_told(error)))
             raise
         finally:
             with contextlib.suppress(TeamError):
                 self._put("over" if self.rank == 0 else f"done/{self.rank}")
-            if dist.is_initialized():
-                dist.destroy_process_group()
+            self._others.close()  # first, since torch waits for one that hangs
+            self._mesh.leave()
 
     def _part(self) -> None:
         """Process 0 is the last to leave, since messages are kept in it."""
         if self.rank == 0:
             self._put("over")
-            if dist.is_initialized():
+            if self._mesh.is_connected:
                 done = [f"done/{rank}" for rank in range(1, self.size)]
                 deadline = time.monotonic() + PATIENCE
-                while not self._has(*done) and not self._ended() and time.monotonic() < deadline:
+                while not self._has(*done) and not self._others.ended():
+                    if time.monotonic() > deadline:
+                        break
                     time.sleep(PAUSE)
-
-    def _meet(self) -> None:
-        """Connects every process with every other."""
-        self.wait_until_all_are_here()
-        nccl = torch.cuda.is_available() and dist.is_nccl_available()
-        try:
-            dist.init_process_group(
-                "cpu:gloo,cuda:nccl" if nccl else "gloo",
-                store=PrefixStore("group", self._store),
-                rank=self.rank,
-                world_size=self.size,
-                timeout=_timeout(),
-            )
-        except RuntimeError as error:
-            raise self._failure(error) from error
 
     def _finish(self, collective: Callable[..., Any], *arguments: Any) -> None:
         """Begins a collective and waits for its end, or for that of a process."""
-        if not dist.is_initialized():
-            self._meet()
         try:
-            work = collective(*arguments, async_op=True)
-            while not _completed(work, within=GLANCE):
-                # One that has ended may have done its part before.
-                if self._in_trouble() and not _completed(work, within=PATIENCE):
-                    raise self._failure(None)
-            work.wait()
-        except RuntimeError as error:
+            if not self._mesh.is_connected:
+                self.wait_until_all_are_here()
+                self._mesh.connect(self._watch())
+            self._mesh.run(self._watch(), collective, *arguments)
+        except (RuntimeError, TimeoutError) as error:
             raise self._failure(error) from error
+
+    def _watch(self) -> Callable[[], None]:
+        """Raises once it is known that another process has ended or hangs."""
+        deadline = math.inf
+
+        def watch() -> None:
+            nonlocal deadline
+            if self._in_trouble():
+                raise self._failure(None)
+            if self.stop_requested():
+                deadline = min(deadline, time.monotonic() + STOP_TIMEOUT)
+            if time.monotonic() > deadline:
+                raise LostError(
+                    f"Another process has not answered for {STOP_TIMEOUT:.0f} s.",
+                    "Check its messages.",
+                )
+
+        return watch
 
     def _wait_for(self, keys: Sequence[str], seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while not self._has(*keys):
             if self._in_trouble():
                 raise self._failure(None)
-            if time.monotonic() > deadline:
-                late = [key.rpartition("/")[2] for key in keys if not self._has(key)]
-                raise TeamError(
+            late = [key.rpartition("/")[2] for key in keys if not self._has(key)]
+            if late and (self.stop_requested() or time.monotonic() > deadline):
+                raise LostError(
                     f"Of {self.size} processes, these are not ready: {', '.join(late)}.",
                     "Check their messages and the network between the machines.",
                 )
@@ -175,7 +199,7 @@ class Link:
 
     def _in_trouble(self) -> bool:
         """Whether it is known that another process has ended or failed."""
-        return bool(self._ended() or (self.rank == 0 and self._errors()))
+        return bool(self._others.ended() or (self.rank == 0 and self._errors()))
 
     def _failure(self, error: Exception | None) -> TeamError:
         """What has happened: what a process has told, or how it ended, or what is seen here."""
@@ -184,12 +208,12 @@ class Link:
         while not told and time.monotonic() < deadline:
             time.sleep(GLANCE)
             told = self._errors()
-            if ended := self._ended():
+            if ended := self._others.ended():
                 told = self._errors() or [ended, "It may have run out of memory."]
         if told:
-            return TeamError(*told)
-        return TeamError(
-            f"Another process has ended or does not respond: {_first_line(error)}",
+            return LostError(*told)
+        return LostError(
+            f"Another process has ended or does not respond: {first_line(error)}",
             "Check its messages.",
         )
 
@@ -201,51 +225,20 @@ class Link:
         return []
 
     def _has(self, *keys: str) -> bool:
-        try:
-            return self._store.check(list(keys))
-        except RuntimeError as error:
-            raise _gone(error) from error
+        return self._store.check(keys)
 
     def _put(self, key: str, value: str = "yes") -> None:
-        try:
-            self._store.set(key, value)
-        except RuntimeError as error:
-            raise _gone(error) from error
+        self._store.set(key, value)
 
 
-def _completed(work: Any, within: float) -> bool:
-    deadline = time.monotonic() + within
-    while not work.is_completed() and time.monotonic() < deadline:
-        time.sleep(PAUSE)
-    return work.is_completed()
-
-
-def _timeout() -> timedelta:
-    text = os.environ.get("DATADISTILL_TIMEOUT", str(TIMEOUT))
-    try:
-        seconds = float(text)
-        if not 0 < seconds < 1e6:
-            raise ValueError
-    except ValueError:
-        raise ConfigError(
-            f"The environment variable DATADISTILL_TIMEOUT is {text!r}.",
-            "Set it to seconds, e.g. 600.",
-        ) from None
-    return timedelta(seconds=seconds)
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _told(error: Exception) -> list[str]:
     if isinstance(error, DataDistillError):
         return [error.what, error.remedy]
     return [
-        f"{type(error).__name__}: {_first_line(error)}",
+        f"{type(error).__name__}: {first_line(error)}",
         "Run again with --debug to see its messages.",
     ]
-
-
-def _gone(error: Exception) -> TeamError:
-    return TeamError(f"Process 0 has ended: {_first_line(error)}", "Check its messages.")
-
-
-def _first_line(error: Exception | None) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

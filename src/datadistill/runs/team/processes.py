@@ -15,8 +15,10 @@ from torch import Tensor
 
 from ...engine.team import Team
 from ...errors import ConfigError
+from .handover import Named
 from .launch import Worker, launched
 from .link import Link
+from .secret import Secret
 
 VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
@@ -53,6 +55,10 @@ class Processes(Team):
     vote: Callable[[], Votes] = Votes
     _agreed: Votes = NO_VOTES
 
+    def __post_init__(self) -> None:
+        if self.link is not None:
+            self.link.stop_requested = lambda: self.vote().stop
+
     @property
     def leads(self) -> bool:
         """Whether this process is the one that writes and prints."""
@@ -71,6 +77,11 @@ class Processes(Team):
         total = self.link.sum(torch.cat([tensor.flatten(), votes]))
         self._agreed = Votes(*(total[tensor.numel() :] > 0).tolist())
         return total[: tensor.numel()].view_as(tensor)
+
+    def agree(self, number: int) -> int:
+        """The number that process 0 gives, in all processes."""
+        own = torch.tensor(number if self.leads else 0, dtype=torch.float64)
+        return int(self.sum(own))
 
     def sync(self) -> None:
         """Counts the votes now, without waiting for the next sum."""
@@ -118,23 +129,27 @@ class Processes(Team):
 
 @contextlib.contextmanager
 def together(
-    processes: int = 1, worker: Worker | None = None, *, debug: bool = False
+    processes: int = 1,
+    worker: Worker | None = None,
+    *,
+    named: Named | None = None,
+    debug: bool = False,
 ) -> Generator[Processes]:
     """The processes of a run: those that torchrun has started, or as many as are asked for.
 
     Args:
         processes: How many to start on this machine, where torchrun has not.
         worker: What processes that are started run; needed if there are several.
+        named: The Python code that the user has named, by setting; they import no other.
         debug: Whether the messages of processes that are started are shown.
     """
-    size = world_size()
-    if size > 1:
-        with _under_torchrun(size) as team:
+    if world_size() > 1:
+        with by_environment(Secret.by_environment()) as team:
             yield team
     elif processes > 1:
         assert worker is not None
         _check_available()
-        with launched(processes, worker, debug=debug) as link:
+        with launched(processes, worker, named or {}, debug=debug) as link:
             yield Processes(0, processes, 0, processes, link)
     else:
         yield Processes()
@@ -162,13 +177,18 @@ def _check_available() -> None:
 
 
 @contextlib.contextmanager
-def _under_torchrun(size: int) -> Generator[Processes]:
+def by_environment(secret: Secret) -> Generator[Processes]:
+    """The processes that torchrun's environment variables tell of, and this one's place.
+
+    Args:
+        secret: What they prove to each other.
+    """
     _check_available()
-    rank = _number("RANK")
+    rank, size = _number("RANK"), world_size()
     if rank >= size:
         raise ConfigError(f"RANK is {rank}, but WORLD_SIZE is {size}.", "Ranks count from 0.")
     local = (_number("LOCAL_RANK", or_else=0), _number("LOCAL_WORLD_SIZE", or_else=1))
-    with Link.by_environment(rank, size).joined() as link:
+    with Link.by_environment(rank, size, secret).joined() as link:
         yield Processes(rank, size, *local, link)
 
 

@@ -1,5 +1,6 @@
 """The life of a worker: it takes part, and ends with process 0 whatever happens."""
 
+import logging
 import os
 import sys
 import threading
@@ -8,23 +9,32 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from ...errors import DataDistillError
-from .processes import Processes, together
+from .handover import Handover, Named
+from .processes import Processes, by_environment
+from .secret import Secret
 
-TakePart = Callable[[Processes], None]
-"""What a worker does for process 0."""
+TakePart = Callable[[Processes, Named], None]
+"""What a worker does for process 0, and the Python code that it may import for that."""
+
+PIPE = 0  # from process 0
 
 
 def run_worker(take_part: TakePart) -> NoReturn:
     """Runs a process that :mod:`.launch` has started, from its beginning to its end."""
-    threading.Thread(target=_end_with_process_0, daemon=True).start()
-    # There is nothing to write or to tidy up: do not keep process 0 waiting.
-    os._exit(_exit_code(take_part))
-
-
-def _exit_code(take_part: TakePart) -> int:
     try:
-        with together() as team:
-            take_part(team)
+        handover = Handover.read(PIPE)
+    except EOFError:
+        os._exit(1)
+    threading.Thread(target=_end_with_process_0, daemon=True).start()
+    logging.getLogger("datadistill").setLevel(logging.ERROR)  # process 0 warns for all
+    # There is nothing to write or to tidy up: do not keep process 0 waiting.
+    os._exit(_exit_code(take_part, handover))
+
+
+def _exit_code(take_part: TakePart, handover: Handover) -> int:
+    try:
+        with by_environment(Secret(handover.key)) as team:
+            take_part(team, handover.named)
     except KeyboardInterrupt:
         return 130
     except Exception as error:  # process 0 was told
@@ -36,5 +46,5 @@ def _exit_code(take_part: TakePart) -> int:
 
 def _end_with_process_0() -> None:
     """Waits for the end of the pipe that process 0 holds."""
-    os.read(0, 1)
+    os.read(PIPE, 1)
     os._exit(1)

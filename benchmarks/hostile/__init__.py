@@ -1,0 +1,1 @@
+"""Campaigns of hostile files: correct on the outside, wrong within."""

@@ -1,0 +1,95 @@
+"""Hostile but correctly hashed artefacts, tried in worker processes with limits."""
+
+import multiprocessing as mp
+import resource
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection, wait
+
+from .counts import Counts
+
+WORKERS = 2
+ADDRESSES = 4 * 2**30
+"""Bytes that a worker may allocate beyond what it has: more fails, and is counted."""
+
+
+def run(count: int, seed: int, progress: Callable[[int, int], None]) -> Counts:
+    """Makes and tries hostile artefacts.
+
+    Args:
+        count: How many.
+        seed: Which.
+        progress: Called with how many have been tried, and ``count``.
+    """
+    total, numbers = Counts(), iter(range(count))
+    workers = [_Worker(seed) for _ in range(min(WORKERS, count))]
+    busy = {worker.pipe: worker for worker in workers if worker.give(numbers)}
+    while busy:
+        for pipe in wait(list(busy)):
+            worker = busy.pop(pipe)  # pyright: ignore[reportArgumentType]
+            total.add(worker.outcome())
+            progress(total.tried, count)
+            if worker.give(numbers):
+                busy[worker.pipe] = worker
+    for worker in workers:
+        worker.end()
+    return total
+
+
+class _Worker:
+    """A process that tries artefacts, and is replaced where one ends it."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed, self._number = seed, 0
+        self._start()
+
+    def _start(self) -> None:
+        context = mp.get_context("spawn")
+        self.pipe, other = context.Pipe()
+        self._process = context.Process(target=_work, args=(other, self._seed), daemon=True)
+        self._process.start()
+        other.close()
+
+    def give(self, numbers: Iterator[int]) -> bool:
+        """Gives the next artefact; returns whether there was one."""
+        number = next(numbers, None)
+        if number is None:
+            return False
+        self._number = number
+        self.pipe.send(number)
+        return True
+
+    def outcome(self) -> Counts:
+        """What became of the artefact."""
+        try:
+            return self.pipe.recv()
+        except EOFError:
+            self._process.join()
+            how = f"number {self._number}: the process ended with {self._process.exitcode}"
+            self._start()
+            return Counts(tried=1, untyped=1, details=[f"seed {self._seed}, {how}"])
+
+    def end(self) -> None:
+        """Ends the process."""
+        self.pipe.close()
+        self._process.join()
+
+
+def _work(pipe: Connection, seed: int) -> None:
+    import torch
+
+    from .artefact_trial import Trial
+
+    torch.set_num_threads(1)
+    trial = Trial(seed)
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (_addresses() + ADDRESSES, hard))
+    try:
+        while True:
+            pipe.send(trial(pipe.recv()))
+    except EOFError:
+        return
+
+
+def _addresses() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()

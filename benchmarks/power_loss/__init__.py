@@ -1,0 +1,1 @@
+"""Simulated power losses and failing calls under every command that writes; see ``__main__``."""

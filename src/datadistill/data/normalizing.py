@@ -1,0 +1,46 @@
+"""Normalising the pixels of both splits with statistics that are asked for."""
+
+from dataclasses import replace
+
+import torch
+
+from .labelled import LabelledData
+from .labels import in_order_of
+from .normalization import IMAGENET, Normalization
+from .options import Statistics
+
+
+def normalized_with(
+    statistics: Statistics, train: LabelledData, test: LabelledData
+) -> tuple[LabelledData, LabelledData]:
+    """Returns both splits, their bytes normalised with other statistics.
+
+    Args:
+        statistics: ``data`` for those of the training images, ``imagenet``, or others; None leaves
+            the data alone.
+        train: The training data.
+        test: The test data.
+    """
+    if statistics is None or not has_pixels(train):
+        return train, test
+    if statistics == "data":
+        found = Normalization.measured(train.inputs)
+    else:
+        found = IMAGENET if isinstance(statistics, str) else statistics
+        channels = train.input_shape[0]
+        if channels != len(found.mean) and {channels, len(found.mean)} != {1, 3}:
+            return train, test
+        found = found.with_channels(channels)
+    return replace(train, normalization=found), replace(test, normalization=found)
+
+
+def like(other: LabelledData, data: LabelledData) -> LabelledData:
+    """Returns data with the normalization and the order of classes of others."""
+    data = in_order_of(other.class_names, data)
+    both = has_pixels(other) and has_pixels(data)
+    return replace(data, normalization=other.normalization) if both else data
+
+
+def has_pixels(data: LabelledData) -> bool:
+    """Whether the inputs are bytes of images, which need to be normalised."""
+    return data.inputs.dtype == torch.uint8 and data.inputs.ndim == 4

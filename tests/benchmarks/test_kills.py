@@ -1,0 +1,41 @@
+"""The campaign of kills: a small one, and that it sees what it looks for."""
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from benchmarks.kills import TOKEN, WORKS, Campaign, processes_of
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+def test_killed_processes_leave_nothing_and_the_next_start_ends_alike(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, random.Random(0))
+    campaign.run(4, ["pretrain, 2 processes", "train"])
+    assert campaign.failures == []
+    assert campaign.kills == {"pretrain, 2 processes": 2, "train": 2}
+
+
+@pytest.mark.slow
+def test_every_command_can_be_killed(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, random.Random(1))
+    campaign.run(4 * len(WORKS))
+    assert campaign.failures == []
+    assert campaign.kills == dict.fromkeys(WORKS, 4)
+
+
+def test_other_bytes_stale_files_and_orphans_are_seen(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, random.Random(0))
+    (tmp_path / "run").mkdir()
+    campaign.compare("train", tmp_path, {"output": b"1"}, {"output": b"1"})
+    assert campaign.failures == []
+    (tmp_path / "run" / ".results.0123abcd.json").touch()
+    campaign.compare("train", tmp_path, {"output": b"1"}, {"output": b"2", "run/last": b""})
+    assert len(campaign.failures) == 3
+    variables = os.environ | {TOKEN: str(tmp_path)}
+    with subprocess.Popen(["sleep", "60"], env=variables) as orphan:
+        assert processes_of(tmp_path) == [orphan.pid]
+        orphan.kill()

@@ -1,0 +1,208 @@
+"""Other users of the machine: they can connect to a run of several processes, and do no more."""
+
+import base64
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Generator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch.distributed import HashStore  # pyright: ignore[reportPrivateImportUsage]
+
+from datadistill.errors import TeamError
+from datadistill.runs.config import RunConfig
+from datadistill.runs.experiment import check_named, load
+from datadistill.runs.follow import worker
+from datadistill.runs.pool_job import PoolJob
+from datadistill.runs.store.checkpoint import Checkpoint, to_bytes
+from datadistill.runs.team.processes import together
+from datadistill.runs.team.secret import ForgedError, Secret
+from datadistill.runs.team.signed_store import SignedStore
+from tests.runs import attacker
+from tests.runs.helpers import RESULTS, arguments_with, finish, start
+from tests.runs.test_processes import WORDS, free_port, reached, wait_until, workers_of
+
+LOOPBACK = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
+
+needs_root = pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0,
+    reason="becomes another user, which only root can: run the tests as root",
+)
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/net/tcp")
+
+EVIL = """
+import os, pathlib
+pathlib.Path({marker!r}).write_text(f"run by user {{os.getuid()}}")
+
+class Evil:
+    def __init__(self):
+        os._exit(0)
+"""
+
+
+def evil_content(folder: Path) -> tuple[Path, bytes]:
+    """A file that is written if the attack succeeds, and the configuration that writes it."""
+    marker, module = folder / "marker", folder / "evil.py"
+    module.write_text(EVIL.format(marker=str(marker)))
+    config = RunConfig(model="linear", networks=2, batch_size=32, test_networks=2, threads=1)
+    distillation = load(config).prepare()
+    named = replace(distillation.config, model=f"{module}:Evil", processes=2)
+    made = Checkpoint(distillation.start(), named, distillation.fingerprint())
+    return marker, to_bytes(made)
+
+
+@contextlib.contextmanager
+def attacking(content: bytes) -> Generator[subprocess.Popen[str]]:
+    """Another user, who attacks the ports that are written to its input."""
+    command = [sys.executable, str(Path(attacker.__file__))]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as other:
+        assert other.stdout
+        try:
+            tell(other, base64.b64encode(content).decode())
+            assert other.stdout.readline() == "ready\n"
+            yield other
+        finally:
+            other.kill()
+
+
+def tell(other: subprocess.Popen[str], line: object) -> None:
+    assert other.stdin
+    print(line, file=other.stdin, flush=True)
+
+
+@linux_only
+@needs_root
+def test_no_other_user_makes_a_worker_run_code(tmp_path: Path) -> None:
+    marker, content = evil_content(tmp_path)
+    before = listening_sockets(os.getpid())
+
+    def attacked() -> None:
+        with attacking(content) as other, together(2, worker) as team:
+            ((_, port),) = listening_sockets(os.getpid()) - before
+            tell(other, port)
+            assert other.stdout
+            assert other.stdout.readline() == "written\n"
+            wait_until(lambda: marker.exists() or not workers_of(os.getpid()))
+            assert not marker.exists()
+            team.sync()
+
+    with pytest.raises(TeamError, match="does not prove the secret of this run"):
+        attacked()
+    assert workers_of(os.getpid()) == []
+
+
+@linux_only
+@needs_root
+def test_a_run_that_another_user_disturbs_ends_alike_or_with_a_typed_error(tmp_path: Path) -> None:
+    data = tmp_path / "data.npz"
+    arguments_with(data)
+    words = ["distill", "--data", str(data), *WORDS, "--iterations", "30", "--processes", "2"]
+    marker, content = evil_content(tmp_path)
+    with attacking(content) as other:
+        process, attacked = start(*words, "--run", str(tmp_path / "run")), set[int]()
+        while process.poll() is None:
+            for port in ports_of([process.pid, *workers_of(process.pid)]) - attacked:
+                attacked.add(port)
+                tell(other, port)
+        code, said = finish(process)
+    assert attacked
+    assert not marker.exists()
+    assert "Traceback" not in said
+    if code == 0:
+        assert finish(start(*words, "--run", str(tmp_path / "whole")))[0] == 0
+        whole, run = tmp_path / "whole", tmp_path / "run"
+        assert all((run / n).read_bytes() == (whole / n).read_bytes() for n in RESULTS)
+    else:
+        assert code == 1
+        assert said.startswith("error: ")
+        assert len(said.strip().splitlines()) == 2, said
+
+
+def ports_of(pids: list[int]) -> set[int]:
+    found = set[int]()
+    for pid in pids:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            found |= {port for _, port in listening_sockets(pid)}
+    return found
+
+
+@linux_only
+def test_a_run_listens_to_this_machine_only(tmp_path: Path) -> None:
+    data, run = tmp_path / "data.npz", tmp_path / "run"
+    arguments_with(data)
+    words = ["distill", "--data", str(data), *WORDS, "--iterations", "2000", "--processes", "2"]
+    process = start(*words, "--run", str(run))
+    wait_until(lambda: reached(run, 2) or process.poll() is not None)
+    assert process.poll() is None, finish(process)
+    own = [process.pid, *workers_of(process.pid)]
+    found = [one for pid in own for one in listening_sockets(pid)]
+    process.kill()
+    finish(process)
+    assert len(own) == 2
+    assert len(found) >= 3  # the store, and gloo of each
+    assert {address for address, _ in found} <= LOOPBACK
+
+
+def listening_sockets(pid: int) -> set[tuple[str, int]]:
+    """Address and port of the listening sockets of one process, from the system's own tables."""
+    links: list[str] = []
+    for path in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it has been closed
+            links.append(str(path.readlink()))
+    sockets = attacker.listening(str(pid))
+    return {(address, port) for address, port, inode in sockets if f"socket:[{inode}]" in links}
+
+
+@pytest.mark.parametrize("attack", ["unsigned", "another name", "another run", "changed"])
+def test_a_message_that_does_not_prove_the_secret_is_refused(attack: str) -> None:
+    inner: Any = HashStore()
+    store = SignedStore(inner, Secret(b"key"))
+    store.set("over", "yes")
+    assert store.get("over") == b"yes"
+    assert store.check(["over"])
+    signed = inner.get("over")
+    if attack == "unsigned":
+        inner.set("begun", b"yes")
+    elif attack == "another name":
+        inner.set("begun", signed)
+    elif attack == "another run":
+        SignedStore(inner, Secret(b"key", run="earlier")).set("begun", "yes")
+    else:
+        store.set("begun", "yes")
+        inner.set("begun", inner.get("begun")[:-1] + b"S")
+    for look in (lambda: store.get("begun"), lambda: store.check(["over", "begun"])):
+        with pytest.raises(ForgedError, match="'begun' does not prove the secret of this run"):
+            look()
+
+
+def test_code_that_the_command_line_does_not_name_is_not_imported() -> None:
+    config = RunConfig(model="os:system")
+    for named in ({}, {"model": "linear"}, {"data": "os:system"}):
+        with pytest.raises(TeamError, match="this process was not told of: os:system"):
+            check_named(config, named)
+    check_named(config, {"model": "os:system"})
+    job = PoolJob(data="digits", model="os:system", pool=Path("pool"))
+    with pytest.raises(TeamError, match="same --model"):
+        check_named(job, {"model": "lenet", "data": "digits"})
+    check_named(job, job.named)
+
+
+def test_ranks_of_torchrun_with_different_secrets_refuse_each_other(tmp_path: Path) -> None:
+    data = tmp_path / "data.npz"
+    arguments_with(data)
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
+    words = ["distill", "--data", str(data), *WORDS, "--run", str(tmp_path / "run")]
+    both = [
+        start(*words, variables=place | {"RANK": rank, "DATADISTILL_SECRET": secret})
+        for rank, secret in (("0", "mine"), ("1", "theirs"))
+    ]
+    ended = [finish(process) for process in both]
+    assert [code for code, _ in ended] == [1, 1], ended
+    assert "does not prove the secret of this run" in ended[0][1]
+    assert "set the same DATADISTILL_SECRET for all ranks" in ended[0][1]
