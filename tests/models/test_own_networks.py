@@ -116,3 +116,27 @@ def test_ten_own_networks_reach_on_the_command_line_what_python_claims(
     loaded = BY_NAME[name]()
     loaded.load_state_dict(safetensors.torch.load_file("weights.safetensors"), strict=True)
     assert accuracy(loaded, test, ONE) == accuracy(loaded, test, LARGE) == made.claim.mean
+
+
+def test_statistics_of_real_data_can_be_named_on_the_command_line(
+    digits8: tuple[dd.LabelledData, dd.LabelledData],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    train, test = digits8
+    init = dd.FixedInit(scheme="module")
+    made = dd.distill(train, own_networks.BatchNorm(), initialization=init, **SETTINGS)
+    artefact, weights = str(tmp_path / "a.safetensors"), tmp_path / "weights.safetensors"
+    made.save(artefact)
+    flags = ["--model", f"{own_networks.__file__}:BatchNorm", "--statistics=digits"]
+    assert run("evaluate", artefact, *flags, "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["statistics"] == "digits train"
+    assert run("train", artefact, *flags, f"--output={weights}") == 0
+    assert "Its running statistics are those of digits." in capsys.readouterr().err
+    loaded = own_networks.BatchNorm()
+    loaded.load_state_dict(safetensors.torch.load_file(weights), strict=True)
+    assert accuracy(loaded, test, ONE) == result["mean"]
+    expected = made.train(statistics=train).state_dict()
+    assert all(torch.equal(value, expected[name]) for name, value in loaded.state_dict().items())
+    assert run("evaluate", artefact, *flags, "--baselines") == 2
