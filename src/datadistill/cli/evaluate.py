@@ -169,6 +169,10 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
                 "--baselines compares after all updates, on the test data.",
                 "Leave --ordinary, --curve, --per-class and --split out.",
             )
+        if self.baselines and self.statistics:
+            raise ConfigError(
+                "--statistics cannot be combined with --baselines.", "Leave one of them out."
+            )
         if self.baseline and not self.baselines:
             raise ConfigError("--baseline needs --baselines.", "Add --baselines.")
         if self.select != "train" and not self.baselines:
