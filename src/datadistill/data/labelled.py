@@ -235,6 +235,8 @@ class LabelledData(Dataset[tuple[Tensor, Tensor]]):
             return
         low, high = int(self.labels.min()), int(self.labels.max())
         if not self.class_names:
+            if low < 0:
+                raise DataError(f"{where} has the label {low}.", "Number the classes from 0.")
             if high >= max(MANY_CLASSES, len(self.labels)):  # outputs that a network would have
                 raise DataError(
                     f"{where} has {len(self.labels)} examples with labels up to {high}.",
