@@ -76,7 +76,7 @@ class LabelledData(Dataset[tuple[Tensor, Tensor]]):
             )
         self._check_labels(where)
         if isinstance(self.inputs, Tensor) and self.inputs.is_floating_point():
-            finite = torch.isfinite(self.inputs).flatten(1).all(1)
+            finite = torch.isfinite(self.inputs.float()).flatten(1).all(1)  # as batches have them
             if not finite.all():
                 bad = int((~finite).nonzero()[0])
                 raise DataError(
@@ -228,15 +228,13 @@ class LabelledData(Dataset[tuple[Tensor, Tensor]]):
 
     def _check_labels(self, where: str) -> None:
         if self.labels.is_floating_point():
-            if not torch.isfinite(self.labels).all():
+            if not torch.isfinite(self.labels.float()).all():
                 raise DataError(
                     f"{where} has targets that are NaN or infinite.", "Remove those examples."
                 )
             return
         low, high = int(self.labels.min()), int(self.labels.max())
         if not self.class_names:
-            if low < 0:
-                raise DataError(f"{where} has the label {low}.", "Number the classes from 0.")
             if high >= max(MANY_CLASSES, len(self.labels)):  # outputs that a network would have
                 raise DataError(
                     f"{where} has {len(self.labels)} examples with labels up to {high}.",
