@@ -39,10 +39,9 @@ class Outcome:
         progress: ProgressCallback,
     ) -> "Outcome":
         """Keeps the best or the last, as the configuration says, and tests them once."""
-        state = distillation.measured(state)
-        last, best = distillation.last(state), distillation.best(state)
-        kept = best if best and distillation.keeps_best(state) else last
-        return cls(last, best, with_test_claim(distillation, kept, test, progress))
+        state = distillation.closed(state)
+        kept = with_test_claim(distillation, distillation.kept(state), test, progress)
+        return cls(distillation.last(state), distillation.best(state), kept)
 
     def __str__(self) -> str:
         """What the last and the best reach on held-out data, and which of them is kept."""
