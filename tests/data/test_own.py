@@ -439,6 +439,6 @@ def test_test_data_that_do_not_fit_are_refused_before_the_run(test: Any, what: s
     def never(_progress: dd.Progress) -> None:
         raise AssertionError("an outer step was made")
 
+    train = (pixels(12, 8, 8), ["a", "b", "c"] * 4)
     with pytest.raises(DataError, match=what):
-        train = (pixels(12, 8, 8), ["a", "b", "c"] * 4)
         dd.distill(train, "linear", test=test, progress=never, **QUICK)
