@@ -14,10 +14,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.func import functional_call
 
 import datadistill as dd
 from benchmarks.timing import alternately
 from datadistill.baselines.adversarial import AdversarialSettings, FewShotAdversarial
+from datadistill.core.network import Weights
 from datadistill.core.random import stream
 
 UPDATES = 20
@@ -28,9 +30,9 @@ AT_LEAST = 1.5
 class AsItIs(FewShotAdversarial):
     """The same, its network computed by PyTorch alone."""
 
-    def encode(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def encode(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Features and logits by the module's own forward pass."""
-        logits = self.module(inputs)
+        logits = functional_call(self.module, weights, (inputs,))
         return self._features, logits
 
 

@@ -42,7 +42,19 @@ DISTILL = (
 )
 POOL = (
     *("--model", "mlp", "--model-args", "hidden=6", "--epochs", "30"),
-    *("--batch-size", "16", "--networks", "34", "--held-out", "16", "--pool", "pool", "--quiet"),
+    *(
+        "--batch-size",
+        "16",
+        "--validation",
+        "0.2",
+        "--networks",
+        "34",
+        "--held-out",
+        "16",
+        "--pool",
+        "pool",
+        "--quiet",
+    ),
     *("--threads", "1"),
 )
 

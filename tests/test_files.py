@@ -140,7 +140,7 @@ WRITES = {
     *("write_bytes", "write_text", "mkdir", "makedirs", "unlink", "rmtree", "ftruncate"),
     *("rename", "fsync", "touch", "savez", "save_file", "symlink_to", "rmdir", "truncate"),
 }
-ELSEWHERE = {"data/fetch", "engine/kernels", "files.py", "lock.py"}
+ELSEWHERE = {"data/fetch", "engine/kernels", "files.py", "lock.py", "private.py"}
 """Downloads and compiled code are fetched or made again if they are lost."""
 
 

@@ -20,8 +20,8 @@ import datadistill
 from .import_graph import NAME, ROOT, cycles, import_graph, modules
 
 LAYERS = [
-    {"errors", "notices", "private", "progress", "version"},
-    {"files", "importing", "durations"},
+    {"errors", "flock", "notices", "private", "progress", "version"},
+    {"files", "importing", "durations", "reading"},
     {"lock"},
     {"core"},
     {"engine"},

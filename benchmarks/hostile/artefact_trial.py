@@ -23,7 +23,7 @@ BYTES = 2**30
 OPERATIONS = 10**9
 UPDATES = 500
 """More than these are not trained: the artefact says beforehand that it takes longer."""
-DRAWN = 25
+DRAWN = 100
 """Every so manieth artefact is drawn, which takes long."""
 NETWORKS = 8
 
@@ -149,7 +149,7 @@ def _data(distilled: dd.DistilledData, examples: int) -> dd.LabelledData:
     return dd.LabelledData(inputs, targets, name="digits", split="test")
 
 
-def _too_long(number: int, frame: FrameType | None) -> None:
+def _too_long(_: int, __: FrameType | None) -> None:
     raise BrokenError("over_time", f"more than {SECONDS:.0f} s")
 
 

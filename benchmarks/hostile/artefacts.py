@@ -4,6 +4,7 @@ import multiprocessing as mp
 import resource
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 
 from .counts import Counts
 
@@ -91,5 +92,4 @@ def _work(pipe: Connection, seed: int) -> None:
 
 
 def _addresses() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[0]) * resource.getpagesize()
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()

@@ -1,9 +1,10 @@
 """Commands that write, small enough to be run thousands of times in one process."""
 
 import contextlib
+import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,10 @@ from datadistill.progress import Progress
 from datadistill.runs.config import config_from
 from datadistill.runs.distillation import Distillation
 from datadistill.runs.run import Run
+from datadistill.runs.state import RunState
+from datadistill.runs.store.checkpoint import Checkpoint, to_bytes
 from datadistill.runs.store.folder import RunFolder
+from datadistill.runs.store.metrics import MetricsRow
 from datadistill.runs.store.results import write_results
 from datadistill.tables.result_cache import ResultCache
 
@@ -62,6 +66,22 @@ def _without_times(name: str, content: bytes) -> Any:
     return content
 
 
+_KNOWN: dict[str, tuple[RunState, MetricsRow]] = {}
+
+
+@dataclass(frozen=True)
+class Remembering(Distillation):
+    """A distillation that makes no outer step twice from the same bytes of a state."""
+
+    def advance(self, state: RunState) -> tuple[RunState, MetricsRow]:
+        """Makes an outer step, unless it is known."""
+        same_time = Checkpoint(replace(state, seconds=0.0), self.config, {})
+        key = hashlib.sha256(to_bytes(same_time)).hexdigest()
+        if key not in _KNOWN:
+            _KNOWN[key] = super().advance(state)
+        return _KNOWN[key]
+
+
 @cache
 def _distillation(iterations: int) -> Distillation:
     random = torch.Generator().manual_seed(0)
@@ -74,7 +94,8 @@ def _distillation(iterations: int) -> Distillation:
         **{"outer_schedule": "periods", "threads": 1, "engine": "plain"},
     }
     module = dd.models.Linear(channels=1, size=4, classes=2)
-    return Distillation.prepare(config_from(settings), data, module)
+    plain = Distillation.prepare(config_from(settings), data, module)
+    return Remembering(**{one.name: getattr(plain, one.name) for one in fields(plain)})
 
 
 def _run(folder: Path, iterations: int = ITERATIONS, stop: int | None = None) -> None:
@@ -83,7 +104,7 @@ def _run(folder: Path, iterations: int = ITERATIONS, stop: int | None = None) ->
             raise KeyboardInterrupt
 
     distillation = _distillation(iterations)
-    Run(distillation, RunFolder(folder / "runs/small"), distillation.data, progress=progress).go()
+    Run(distillation, RunFolder(folder / "runs/small"), progress=progress).go()
 
 
 def _stopped(folder: Path) -> None:

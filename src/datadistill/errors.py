@@ -5,7 +5,19 @@ command line prints the message alone and exits with ``exit_code``.
 """
 
 import difflib
+import re
 from collections.abc import Iterable
+
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, those that turn the direction of text, and bytes that are no text."""
+
+
+def printable(text: str) -> str:
+    """The text with control characters spelled out by their code points.
+
+    What a file says must not move the cursor, recolour or rename the terminal that it is shown on.
+    """
+    return UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
@@ -26,9 +38,8 @@ class DataDistillError(Exception):
     exit_code = 2
 
     def __init__(self, what: str, remedy: str) -> None:
-        super().__init__(f"{what}\n{remedy}".rstrip("\n"))
-        self.what = what
-        self.remedy = remedy
+        self.what, self.remedy = printable(what), printable(remedy)
+        super().__init__(f"{self.what}\n{self.remedy}".rstrip("\n"))
 
     def __reduce__(self) -> tuple[type["DataDistillError"], tuple[str, str]]:
         return type(self), (self.what, self.remedy)

@@ -42,7 +42,11 @@ def cache_folder() -> Path:
 
     A user without a home folder gets a private temporary one, which ends with the process.
     """
-    found = user_cache_path("datadistill", appauthor=False, opinion=False)
+    try:
+        found = user_cache_path("datadistill", appauthor=False, opinion=False)
+    except RuntimeError:
+        return _temporary_cache()
+    # Versions of platformdirs differ: some name a folder that is called ~.
     return _temporary_cache() if found.parts[:1] == ("~",) else found
 
 

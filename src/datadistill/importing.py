@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -70,7 +71,7 @@ class Wanted:
             raise self._broken(name, error) from error
 
     def _from_file(self, place: str) -> ModuleType:
-        path = Path(place).expanduser().resolve()
+        path = _path(place).resolve()
         if not path.is_file():
             raise self.error(
                 f"There is no file {place}.",
@@ -118,7 +119,7 @@ def absolute_reference(reference: str) -> str:
     place, _, path = reference.rpartition(":")
     if not place.endswith(".py"):
         return reference
-    return f"{Path(place).expanduser().absolute()}:{path}"
+    return f"{_path(place).absolute()}:{path}"
 
 
 def functions_of(place: object) -> list[str]:
@@ -126,6 +127,10 @@ def functions_of(place: object) -> list[str]:
     own = getattr(place, "__name__", None)
     members = getattr(place, "__dict__", {}).items()
     return [n for n, v in members if isinstance(v, FunctionType) and v.__module__ == own]
+
+
+def _path(place: str) -> Path:
+    return Path(os.path.expanduser(place))  # noqa: PTH111 - of no known home it stays as it is
 
 
 def _free_name(path: Path) -> str:

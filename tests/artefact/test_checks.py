@@ -70,6 +70,14 @@ def tensor(name: str, value: Tensor) -> Change:
     return lambda tensors, _: tensors.update({name: value})
 
 
+def without(name: str) -> Change:
+    return lambda tensors, _: tensors.pop(name)
+
+
+def nothing(_: Tensors, __: Header) -> None:
+    """No change."""
+
+
 def field(name: str, value: object) -> Change:
     return lambda _, header: header.update({name: value})
 
@@ -93,7 +101,7 @@ IMAGES = (1, 3, 1, 8, 8)
         (tensor("initial/fc.weight", torch.ones(3, 63)), r"is \[3, 63\], that of its network"),
         (tensor("initial/fc.weight", ONES.long()), "is of type torch.int64"),
         (tensor("initial/other", ONES), "that of its network is missing"),
-        (lambda tensors, _: tensors.pop("initial/fc.bias"), "is missing, that of its network"),
+        (without("initial/fc.bias"), "is missing, that of its network"),
         (tensor("constants/other", ONES), "no frozen parameter or buffer 'other'"),
         (tensor("constants/fc.bias", torch.ones(3) * NAN), "'constants/fc.bias' is not finite"),
         (tensor("evil", ONES), "a tensor 'evil', which no artefact has"),
@@ -174,7 +182,7 @@ def test_a_network_that_the_user_passes_is_the_users_choice(
 ) -> None:
     monkeypatch.setattr("datadistill.artefact.cost.MEMORY", 0)
     monkeypatch.setattr("datadistill.artefact.cost.MEMORY_OF_FILE", 0)
-    distilled = dd.load(changed(fixed, lambda *_: None, tmp_path))
+    distilled = dd.load(changed(fixed, nothing, tmp_path))
     with pytest.raises(ArtefactError, match="pass the network yourself"):
         distilled.train()
     assert distilled.train(dd.models.Linear(size=8, classes=3))
@@ -192,15 +200,15 @@ def test_a_schedule_without_end_is_refused(fixed: tuple[Tensors, Header], tmp_pa
 def test_a_mask_may_be_infinite_where_a_weight_may_not(
     own: tuple[Tensors, Header], tmp_path: Path
 ) -> None:
-    assert dd.load(changed(own, lambda *_: None, tmp_path)).train(Masked())
+    assert dd.load(changed(own, nothing, tmp_path)).train(Masked())
     hostile = changed(own, tensor("constants/mask", torch.tensor([0.0, NAN])), tmp_path)
     with pytest.raises(ArtefactError, match="'constants/mask' is not finite"):
         dd.load(hostile)
     weight = tensor("constants/body.bias", torch.tensor([0.0, INF]))
-    with pytest.raises(ArtefactError, match="'body.bias' .* not finite"):
+    with pytest.raises(ArtefactError, match=r"'body.bias' .* not finite"):
         dd.load(changed(own, weight, tmp_path)).train(Masked())
     kind = tensor("constants/mask", torch.tensor([0, 1]))
-    with pytest.raises(ArtefactError, match="'mask' .* torch.int64"):
+    with pytest.raises(ArtefactError, match=r"'mask' .* torch.int64"):
         dd.load(changed(own, kind, tmp_path)).train(Masked())
 
 

@@ -20,6 +20,7 @@ from datadistill.baselines.adversarial import (
     discriminator_loss,
     draw_pairs,
 )
+from datadistill.core.distilled import Step
 from datadistill.core.network import Network, Weights
 from datadistill.core.objective import Classification
 from datadistill.core.random import stream
@@ -73,8 +74,8 @@ def test_the_losses_are_the_papers() -> None:
 
 def test_an_update_of_the_network_descends_classification_and_confusion() -> None:
     adaptation = small(confusion=0.7)
-    body, head = adaptation.module[0], adaptation.module[2]  # pyright: ignore[reportIndexIssue]
-    leaves = [p.detach().clone().requires_grad_() for p in adaptation.module.parameters()]
+    weights = adaptation.weights()
+    leaves = [w.clone().requires_grad_() for w in weights.values()]
     random = stream(0, "adversarial pairs", 0)
     members = Members(SOURCE.labels, 3), Members(LABELS, 3)
     logits: list[Tensor] = []
@@ -93,16 +94,20 @@ def test_an_update_of_the_network_descends_classification_and_confusion() -> Non
             features.append(z)
             outputs[domain].append(log_softmax(z @ leaves[2].T + leaves[3]))
             labels[domain].append(y)
-        logits.append(adaptation.discriminator(torch.cat(features, 1)))
+        logits.append(adaptation.judge(torch.cat(features, 1)))
         confusion = confusion - log_softmax(logits[-1])[:, int(wanted)].mean()
     loss = 0.7 * confusion
     for of_domain, y in zip(outputs, labels, strict=True):
         loss = loss - torch.cat(of_domain)[torch.arange(14), torch.cat(y)].mean()
     expected = torch.autograd.grad(loss, leaves)
     adaptation.teach_network()
-    found = [body.weight.grad, body.bias.grad, head.weight.grad, head.bias.grad]
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other)
+    plain = torch.optim.Adam(leaves, lr=adaptation.settings.lr)
+    for w, g in zip(leaves, expected, strict=True):
+        w.grad = g
+    plain.step()
+    for (name, w), wanted in zip(adaptation.weights().items(), leaves, strict=True):
+        torch.testing.assert_close(w, wanted)
+        assert not torch.equal(w, weights[name])
 
 
 def test_known_layers_are_computed_faster_to_the_same_gradient(
@@ -116,11 +121,16 @@ def test_known_layers_are_computed_faster_to_the_same_gradient(
     torch.manual_seed(0)
     lenet = dd.models.LeNet().double()
 
+    class RecordingGradients(FewShotAdversarial):
+        def network_gradient(self, weights: Weights, step: Step) -> Weights:
+            self.found = super().network_gradient(weights, step)
+            return self.found
+
     def gradients() -> list[Tensor]:
         module = copy.deepcopy(lenet)
-        few = FewShotAdversarial(module, data, images, labels, AdversarialSettings(warm_up=0))
+        few = RecordingGradients(module, data, images, labels, AdversarialSettings(warm_up=0))
         few.teach_network()
-        return [p.grad for p in module.parameters() if p.grad is not None]
+        return list(few.found.values())
 
     calls: list[torch.Size] = []
     compute = Stacked.__call__
@@ -155,7 +165,7 @@ def test_any_network_has_features_and_logits(module: nn.Module) -> None:
     layers = list(module) if isinstance(module, nn.Sequential) else [nn.Identity(), module]
     last = max(i for i, layer in enumerate(layers) if isinstance(layer, nn.Linear))
     few = FewShotAdversarial(module, SOURCE, IMAGES, LABELS, AdversarialSettings(warm_up=1))
-    features, logits = few.encode(IMAGES)
+    features, logits = few.encode(few.weights(), IMAGES)
     torch.testing.assert_close(features, nn.Sequential(*layers[:last])(IMAGES))
     torch.testing.assert_close(logits, module(IMAGES))
 
@@ -172,8 +182,9 @@ def test_each_side_learns_alone_and_the_discriminator_is_confused() -> None:
                 x, _ = SOURCE.batch(first, torch.device("cpu"), torch.float64)
                 pool = IMAGES if kind.across else SOURCE.inputs
                 assert isinstance(pool, Tensor)
-                pair = [adaptation.encode(one)[0] for one in (x, pool[second])]
-                found[kind] = adaptation.discriminator(torch.cat(pair, 1))
+                theta = adaptation.weights()
+                pair = [adaptation.encode(theta, one)[0] for one in (x, pool[second])]
+                found[kind] = adaptation.judge(torch.cat(pair, 1))
         return found
 
     before, weights = discriminator_loss(judged()), adaptation.weights()
@@ -181,12 +192,12 @@ def test_each_side_learns_alone_and_the_discriminator_is_confused() -> None:
         adaptation.teach_discriminator()
     assert discriminator_loss(judged()) < before
     assert all(torch.equal(w, weights[n]) for n, w in adaptation.weights().items())
-    confused, discriminator = confusion_loss(judged()), adaptation.discriminator.state_dict()
-    kept = {name: p.clone() for name, p in discriminator.items()}
+    features = torch.randn(5, 10, generator=RANDOM, dtype=torch.float64)
+    confused, opinion = confusion_loss(judged()), adaptation.judge(features)
     for _ in range(30):
         adaptation.teach_network()
     assert confusion_loss(judged()) < confused
-    assert all(torch.equal(p, kept[n]) for n, p in adaptation.discriminator.state_dict().items())
+    assert torch.equal(adaptation.judge(features), opinion)
 
 
 def test_it_is_reproducible_and_touches_no_global_random_state() -> None:
@@ -205,6 +216,23 @@ def test_it_is_reproducible_and_touches_no_global_random_state() -> None:
         assert all(torch.equal(w, other[n]) for n, w in one.items())
 
 
+def test_the_module_stays_as_it_is_and_frozen_or_tied_weights_are_adapted() -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 3)).double()
+    module[0].weight = module[3].weight  # also that of the last layer, by the name of the first
+    before = {name: p.detach().clone() for name, p in module.named_parameters()}
+
+    def adapted() -> Weights:
+        return adapt_few_shot(module, SOURCE, IMAGES, LABELS, after=(3,))[0]
+
+    found = adapted()
+    assert all(torch.equal(p, before[name]) for name, p in module.named_parameters())
+    assert list(found) == list(before)
+    assert not any(torch.equal(w, before[name]) for name, w in found.items())
+    module.requires_grad_(False)
+    assert all(torch.equal(w, found[name]) for name, w in adapted().items())
+
+
 def test_100_real_images_of_usps_adapt_a_network_trained_on_digits(data_dir: Path) -> None:
     if dd.data.DATA_SETS["usps"].missing(data_dir):
         pytest.skip("needs the real USPS")
@@ -212,7 +240,7 @@ def test_100_real_images_of_usps_adapt_a_network_trained_on_digits(data_dir: Pat
     target, held_out = dd.data.load("usps", data_dir)[0].hold_out(0.1, seed=0)
     network, objective = Network(dd.models.MLP(hidden=32), source.example()), Classification()
     theta0 = dd.RandomInit().sample(network, [stream(0, "network")])
-    theta0 = evaluation.train_on_all(network, theta0, source, objective, epochs=5)
+    theta0 = evaluation.train_on_all(network, theta0, source, objective, evaluation.FullTraining(5))
     trained = {name: w[0] for name, w in theta0.items()}
     few = RandomReal().draw(target, Layout(classes=10, steps=10))
     (adapted,) = adapt_few_shot(

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import datadistill as dd
 from tests.cli import helpers
@@ -55,6 +56,20 @@ def test_a_run_folder_stands_for_its_artefact(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out.strip() == str(claim)
     assert run("empty") == 2
     assert "empty holds no distilled.safetensors" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_threads_can_be_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    before = torch.get_num_threads()
+    try:
+        assert run("fixed.safetensors") == 0
+        assert f"To repeat it to the last bit: --threads {before}.\n" in capsys.readouterr().err
+        assert run("fixed.safetensors", "--threads", "2") == 0
+        assert torch.get_num_threads() == 2
+        assert "To repeat it" not in capsys.readouterr().err
+    finally:
+        torch.set_num_threads(before)
+    assert run("fixed.safetensors", "--threads", "0") == 2
+    assert "Set threads to at least 1." in capsys.readouterr().err
 
 
 def test_json_has_every_figure(capsys: pytest.CaptureFixture[str]) -> None:

@@ -92,6 +92,28 @@ def test_an_own_network_is_resumed_only_if_it_is_named_again(
     assert main(["resume", "r", "--iterations", "3", "--model", "resumed_net.py:Mine"]) == 0
 
 
+def test_code_that_a_run_does_not_use_is_refused(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["distill", *WORDS, "--run", "r"]) == 0
+    before = (here / "r" / "config.yaml").read_bytes()
+    for setting, own, value in (
+        ("model", "linear", "resumed_net.py:Mine"),
+        ("model", "linear", "lenet"),
+        ("update_rule", "None", "adam"),
+    ):
+        capsys.readouterr()
+        flag = f"--{setting.replace('_', '-')}"
+        assert main(["resume", "r", "--iterations", "6", flag, value]) == 2
+        told = " ".join(capsys.readouterr().err.split())
+        assert f"has {setting} {own}; a run that is resumed cannot change it to {value}." in told
+        assert f"Leave {flag} out, or start another run with datadistill distill" in told
+        with pytest.raises(dd.errors.ConfigError, match="cannot change it"):
+            dd.resume("r", iterations=6, **{setting: value})  # pyright: ignore[reportArgumentType]
+    assert (here / "r" / "config.yaml").read_bytes() == before
+    assert main(["resume", "r", "--iterations", "5", "--model", "linear"]) == 0
+
+
 def test_a_run_of_an_own_data_folder_is_resumed_from_anywhere(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from datadistill.core.initialization import FixedInit, RandomInit, Scheme, networks_for
 from datadistill.core.network import Network
+from datadistill.core.own_scheme import remember
 from datadistill.core.random import stream
 from datadistill.errors import ConfigError, ModelError
 from datadistill.models import LeNet
@@ -78,17 +79,68 @@ def test_the_modules_own_scheme_draws_what_the_module_draws() -> None:
     assert torch.equal(drawn["1.bias"][0], expected.bias)
 
 
+class Scaled(nn.Module):
+    """A parameter of its own, drawn by the constructor."""
+
+    def __init__(self, deviation: float) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(deviation * torch.randn(784, 2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.flatten(1) @ self.scale
+
+
+class ScaledByDefault(Scaled):
+    def __init__(self, deviation: float = 0.1) -> None:
+        super().__init__(deviation)
+
+
+def test_the_modules_own_scheme_makes_the_class_again() -> None:
+    network, generator = Network(ScaledByDefault(), EXAMPLE), stream(3, "network", 1)
+    state = torch.get_rng_state()
+    drawn = RandomInit("module").sample(network, [generator, stream(3, "network", 2)])
+    assert torch.equal(state, torch.get_rng_state())
+    with torch.random.fork_rng():
+        torch.manual_seed(generator.initial_seed())
+        expected = ScaledByDefault()
+    assert torch.equal(drawn["scale"][0], expected.scale)
+    assert not torch.equal(drawn["scale"][0], drawn["scale"][1])
+
+
+def test_the_modules_own_scheme_makes_the_class_as_it_was_made() -> None:
+    module = Scaled(0.3)
+    remember(module, lambda: Scaled(0.3))
+    drawn = RandomInit("module").sample(Network(module, EXAMPLE), [stream(0, "network", 0)])
+    assert float(drawn["scale"].std()) == pytest.approx(0.3, rel=0.1)
+
+
 def test_the_modules_own_scheme_refuses_parameters_it_cannot_draw() -> None:
-    class Scaled(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.scale = nn.Parameter(torch.rand(784, 2))
-
-        def forward(self, x: Tensor) -> Tensor:
-            return x.flatten(1) @ self.scale
-
     with pytest.raises(ModelError, match="reset_parameters"):
-        RandomInit("module").sample(Network(Scaled(), EXAMPLE), [stream(0, "network", 0)])
+        RandomInit("module").sample(Network(Scaled(0.1), EXAMPLE), [stream(0, "network", 0)])
+
+
+def test_the_modules_own_scheme_refuses_what_another_generator_draws() -> None:
+    own = torch.Generator()
+
+    class Elsewhere(ScaledByDefault):
+        def __init__(self) -> None:
+            super().__init__(float(torch.rand((), generator=own)))
+
+    with pytest.raises(ModelError, match="two different weights"):
+        RandomInit("module").sample(Network(Elsewhere(), EXAMPLE), [stream(0, "network", 0)])
+
+
+def test_the_weights_of_a_module_are_a_fixed_initialization(network: Network) -> None:
+    module = LeNet()
+    init = FixedInit.of(module)
+    assert init.record()["source"] == "weights of LeNet"
+    expected = {name: p.detach().clone() for name, p in module.named_parameters()}
+    with torch.no_grad():
+        module.fc1.weight.zero_()  # they are copied
+    drawn = init.sample(network, networks_for(0, "anything", range(2)))
+    assert all(torch.equal(w[1], expected[name]) for name, w in drawn.items())
+    with pytest.raises(ModelError, match=r"'conv1.weight' is \[6, 3, 5, 5\]"):
+        FixedInit.of(LeNet(channels=3)).sample(network, [stream(0, "anything", 0)])
 
 
 def test_drawing_leaves_the_global_random_state_alone(network: Network) -> None:

@@ -47,9 +47,9 @@ def usps_text(count: int, seed: int = 0) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def make_usps(folder: Path, *, packed: bool = True) -> Path:
+def make_usps(folder: Path, *, packed: bool = True, train: int = 20, test: int = 10) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    for name, count in (("usps", 20), ("usps.t", 10)):
+    for name, count in (("usps", train), ("usps.t", test)):
         text = usps_text(count)
         path = folder / (f"{name}.bz2" if packed else name)
         path.write_bytes(bz2.compress(text) if packed else text)
@@ -80,10 +80,10 @@ def cifar_batches(count: int = 10) -> dict[str, bytes]:
     return {name: cifar_batch(count, seed) for seed, name in enumerate(names)}
 
 
-def make_cifar10(folder: Path) -> Path:
+def make_cifar10(folder: Path, count: int = 10) -> Path:
     place = folder / "cifar-10-batches-bin"
     place.mkdir(parents=True, exist_ok=True)
-    for name, content in cifar_batches().items():
+    for name, content in cifar_batches(count).items():
         (place / name).write_bytes(content)
     return folder
 
@@ -165,24 +165,37 @@ def voc_annotation(name: str, *objects: str) -> str:
 
 def make_voc2007(folder: Path) -> Path:
     """Four images to train on and two to test; one of them has only difficult objects."""
-    root = folder / "VOCdevkit" / "VOC2007"
     whole, corner = (1, 1, 40, 30), (1, 1, 10, 10)
-    images = {
+    train = {
         "000001": [voc_object("dog", corner), voc_object("person", whole)],
         "000002": [voc_object("car", whole, difficult=1), voc_object("cat", corner)],
         "000003": [voc_object("train", (5, 6, 20, 25)), voc_object("train", corner)],
         "000004": [voc_object("sofa", whole, difficult=1)],
+    }
+    test = {
         "000005": [voc_object("tvmonitor", (11, 3, 30, 22))],
         "000006": [voc_object("aeroplane", whole), voc_object("bird", corner)],
     }
-    for seed, (name, objects) in enumerate(images.items()):
-        make_image(root / "JPEGImages" / f"{name}.jpg", seed=seed)
-        (root / "Annotations").mkdir(exist_ok=True)
-        (root / "Annotations" / f"{name}.xml").write_text(voc_annotation(name, *objects))
+    return _write_voc2007(folder, {"trainval": train, "test": test})
+
+
+def make_voc2007_of(folder: Path, classes: tuple[str, ...]) -> Path:
+    """An image of each class, which is in both splits."""
+    objects = {f"{n:06}": [voc_object(name, (1, 1, 40, 30))] for n, name in enumerate(classes, 1)}
+    return _write_voc2007(folder, {"trainval": objects, "test": objects})
+
+
+def _write_voc2007(folder: Path, splits: dict[str, dict[str, list[str]]]) -> Path:
+    root = folder / "VOCdevkit" / "VOC2007"
     lists = root / "ImageSets" / "Main"
     lists.mkdir(parents=True)
-    (lists / "trainval.txt").write_text("000001\n000002\n000003\n000004\n")
-    (lists / "test.txt").write_text("000005\n000006\n")
+    (root / "Annotations").mkdir()
+    images = {name: objects for split in splits.values() for name, objects in split.items()}
+    for seed, (name, objects) in enumerate(images.items()):
+        make_image(root / "JPEGImages" / f"{name}.jpg", seed=seed)
+        (root / "Annotations" / f"{name}.xml").write_text(voc_annotation(name, *objects))
+    for split, named in splits.items():
+        (lists / f"{split}.txt").write_text("".join(f"{name}\n" for name in named))
     return folder
 
 

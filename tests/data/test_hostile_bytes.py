@@ -216,3 +216,31 @@ def test_damaged_images_never_crash(suffix: str, tmp_path_factory: pytest.TempPa
             assert str(path) in error.what
 
     check()
+
+
+def test_a_long_cell_does_not_make_all_cells_long(tmp_path: Path) -> None:
+    rows = ["x,label", "1" * 2000 + ",a", *["1,b"] * 10]
+    (tmp_path / "own.csv").write_text("\n".join(rows))
+    with pytest.raises(DataError, match="more than 1,000 characters in row 2"):
+        load(tmp_path / "own.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param(b"1\n" * 20_000, "more than 10,000 lines", id="lines that become rows"),
+        pytest.param(b"1" + b" 1:1" * 100_000, "a line that is longer", id="a line without end"),
+        pytest.param(b"1" * 100_000, "a line that is longer", id="a number without end"),
+        pytest.param(b"#" * 45_000_000, "the most possible", id="too many bytes"),
+    ],
+)
+def test_endless_lines_are_refused_before_they_are_parsed(
+    tmp_path: Path, text: bytes, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sklearn.datasets
+
+    makers.make_usps(tmp_path / "usps", packed=False)
+    (tmp_path / "usps" / "usps").write_bytes(text)
+    monkeypatch.setattr(sklearn.datasets, "load_svmlight_file", None)
+    with pytest.raises(DataError, match=message):
+        load("usps", tmp_path)

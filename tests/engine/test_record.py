@@ -12,6 +12,7 @@ from datadistill.core.network import Network
 from datadistill.core.objective import Classification
 from datadistill.engine import EngineName, EngineRecord, continued, engine_for, record_of, using
 from datadistill.engine.kernels import kernels
+from datadistill.engine.kernels.library import loaded
 from datadistill.engine.stacked import stacked
 from datadistill.errors import ConfigError
 from datadistill.notices import warn_once
@@ -129,10 +130,10 @@ def test_flags_ask_for_it_again() -> None:
 @pytest.fixture
 def no_compiler(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     monkeypatch.setenv("CC", "/nonexistent/cc")
-    kernels.cache_clear()
+    loaded.cache_clear()
     warn_once.cache_clear()
     yield
-    kernels.cache_clear()
+    loaded.cache_clear()
 
 
 @pytest.mark.usefixtures("no_compiler")

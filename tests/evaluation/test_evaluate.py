@@ -9,7 +9,7 @@ from torch import Tensor, nn
 import datadistill as dd
 from datadistill.core.initialization import networks_for
 from datadistill.errors import ArtefactError, ConfigError, DataError, ModelError
-from datadistill.evaluation import learning_curve, train_on_all
+from datadistill.evaluation import FullTraining, learning_curve, train_on_all
 from datadistill.evaluation import test_networks as metrics_of
 from tests.evaluation.helpers import NETWORKS
 
@@ -118,7 +118,7 @@ def test_training_on_all_data_sees_their_augmentation(
     network = fixed.network()
     theta0 = fixed.initial_weights(network, networks_for(0, "held-out network", [0]))
     seen, expected = (
-        train_on_all(network, theta0, data, fixed.objective, epochs=1, batch_size=256)
+        train_on_all(network, theta0, data, fixed.objective, FullTraining(1, batch_size=256))
         for data in (augmented, dark)
     )
     assert len(drawn) == len(set(drawn)) == len(augmented) // 256

@@ -23,7 +23,7 @@ from datadistill.core.random import minibatch
 from datadistill.core.settings import DistillerConfig
 from datadistill.data import LabelledData
 from datadistill.errors import ConfigError, DataError
-from datadistill.evaluation import train_on_all
+from datadistill.evaluation import FullTraining, HeldOut, train_on_all
 from datadistill.evaluation.defence import Defence, Honest, defend, defended
 from datadistill.evaluation.poisoning import Attacked, Victims, attack
 from datadistill.evaluation.rate_search import LEARNING_RATES
@@ -55,7 +55,7 @@ class Scene(NamedTuple):
 
     def victims(self, networks: int = 4) -> Victims:
         sample = functools.partial(Trained(self.pool, 1).sample, self.network)
-        return Victims(self.network, sample, self.test, POISON, networks=networks)
+        return Victims(HeldOut(self.network, sample, networks), self.test, POISON)
 
 
 @functools.cache
@@ -64,7 +64,7 @@ def scene() -> Scene:
     train, test = dd.data.load("digits")
     network = Network(dd.models.MLP(hidden=16), train.example())
     theta0 = dd.RandomInit().sample(network, networks_for(0, "pool", range(8)))
-    pool = train_on_all(network, theta0, train, Classification(), epochs=15)
+    pool = train_on_all(network, theta0, train, Classification(), FullTraining(epochs=15))
     config = DistillerConfig(epochs=1, iterations=80, batch_size=256, outer_lr=0.03)
     distiller = Distiller(network, Trained(pool, 0), POISON, config)
     state = distiller.init(train.input_shape, train.labels)
@@ -167,7 +167,7 @@ def test_victims_need_examples_of_the_attacked_class() -> None:
     without = at.test.part((at.test.labels != POISON.attacked).nonzero()[:, 0], "test")
     sample = functools.partial(Trained(at.pool, 1).sample, at.network)
     with pytest.raises(DataError, match="no example of the attacked class 3"):
-        Victims(at.network, sample, without, POISON, networks=1)
+        Victims(HeldOut(at.network, sample), without, POISON)
 
 
 def test_defences_that_cannot_be_measured_are_refused() -> None:

@@ -21,6 +21,8 @@ from torch.distributed import PrefixStore, TCPStore  # pyright: ignore[reportPri
 
 NOBODY = 65534
 LISTENING = "0A"
+LOOPBACK = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
+"""127.0.0.1, ::1 and ::ffff:127.0.0.1, as /proc writes them."""
 
 
 def listening(process: str = "self") -> set[tuple[str, int, str]]:
@@ -33,6 +35,16 @@ def listening(process: str = "self") -> set[tuple[str, int, str]]:
             if state == LISTENING:
                 found.add((address, int(port, 16), rest[5]))
     return found
+
+
+def listening_sockets(pid: int) -> set[tuple[str, int]]:
+    """Address and port of the listening sockets of one process, which its user or root sees."""
+    links: list[str] = []
+    for path in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it has been closed
+            links.append(str(path.readlink()))
+    sockets = listening(str(pid))
+    return {(address, port) for address, port, inode in sockets if f"socket:[{inode}]" in links}
 
 
 def say(text: str) -> None:

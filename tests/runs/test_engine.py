@@ -14,6 +14,7 @@ import torch
 import datadistill as dd
 from datadistill.cli.main import main
 from datadistill.engine.kernels import kernels
+from datadistill.engine.kernels.library import loaded
 from datadistill.errors import ConfigError
 from datadistill.notices import warn_once
 from datadistill.runs.store.checkpoint import newest
@@ -117,13 +118,13 @@ def test_kernels_that_are_pinned_are_never_given_up(
     run = killed.copy(tmp_path / "run")
     before = contents_of_checkpoints(run)
     monkeypatch.setenv("CC", "/nonexistent/cc")
-    kernels.cache_clear()
+    loaded.cache_clear()
     warn_once.cache_clear()
     try:
         with pytest.raises(ConfigError, match="there are none: no C compiler"):
             dd.resume(run, engine="kernels")
     finally:
-        kernels.cache_clear()
+        loaded.cache_clear()
     assert contents_of_checkpoints(run) == before
 
 

@@ -16,7 +16,13 @@ from hypothesis import strategies as st
 import datadistill as dd
 from datadistill.artefact.container import read_container, write_container
 from datadistill.cli.main import main
-from datadistill.errors import ArtefactError, ConfigError, DataDistillError, RunError
+from datadistill.errors import (
+    ArtefactError,
+    ConfigError,
+    DataDistillError,
+    FileError,
+    RunError,
+)
 from datadistill.runs.config import differences
 from datadistill.runs.experiment import CODE_SETTINGS
 from datadistill.runs.resuming import config_of_run
@@ -273,3 +279,58 @@ def test_an_artefact_and_a_checkpoint_are_not_taken_for_each_other(
     with pytest.raises(ArtefactError, match="is an artefact, but not a checkpoint"):
         read_checkpoint(run / "distilled.safetensors")
     assert contents(run)["checkpoints"]
+
+
+@pytest.mark.parametrize("value", ["1:30", "-1:30", "1:30.5", "190:20:30", "!!int 1:30"])
+def test_a_sexagesimal_number_is_no_number(tmp_path: Path, value: str) -> None:
+    assert parse_yaml(f"steps: {value}".encode(), "recipe") == {"steps": value.split()[-1]}
+    (tmp_path / "recipe.yaml").write_text(f"steps: {value}\n")
+    with pytest.raises(ConfigError, match="steps is"):
+        read_config(tmp_path / "recipe.yaml")
+
+
+def test_other_numbers_stay_numbers() -> None:
+    text = b"a: 12\nb: -0.5\nc: 1e-3\nd: 1_000\ne: .5\nf: 0x10\ng: 2.5e+3"
+    expected = {"a": 12, "b": -0.5, "c": 1e-3, "d": 1000, "e": 0.5, "f": 16, "g": 2500.0}
+    assert parse_yaml(text, "recipe") == expected
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_whole_checkpoint_with_numbers_that_are_not_finite_is_refused(
+    stopped: Path, tmp_path: Path, value: float
+) -> None:
+    name = "step-00000006.safetensors"
+    tensors, header = read_container(stopped / "checkpoints" / name, "checkpoint")
+    for changed in ("parameters/inputs", "adam_first/inputs"):
+        assert changed in tensors
+        hostile = tensors[changed].clone()
+        hostile.view(-1)[0] = value
+        content = {**tensors, changed: hostile}
+        write_container(tmp_path / name, content, header, "checkpoint")
+        with pytest.raises(ArtefactError, match=f"{changed} is not finite"):
+            read_checkpoint(tmp_path / name)
+    content = {**tensors, "parameters/inputs": tensors["parameters/inputs"].to(torch.float8_e5m2)}
+    write_container(tmp_path / name, content, header, "checkpoint")
+    with pytest.raises(ArtefactError, match="is not finite"):
+        read_checkpoint(tmp_path / name)
+
+
+def test_nothing_is_said_of_resuming_before_the_first_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise FileError("The disk is full.", "Free some space.")
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("datadistill.runs.run.write_checkpoint", full)
+        with pytest.raises(FileError) as caught:
+            go(tmp_path / "run")
+    assert caught.value.remedy == "Free some space."
+    with monkeypatch.context() as patch:
+        patch.setattr("datadistill.runs.run.write_checkpoint", interrupted)
+        with pytest.raises(KeyboardInterrupt, match=r"^nothing was saved\.$"):
+            go(tmp_path / "run")
+    go(tmp_path / "run")  # the folder can be used

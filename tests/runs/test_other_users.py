@@ -5,12 +5,15 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+import torch.distributed as dist
+from torch import Tensor
 from torch.distributed import HashStore  # pyright: ignore[reportPrivateImportUsage]
 
 from datadistill.errors import TeamError
@@ -19,14 +22,14 @@ from datadistill.runs.experiment import check_named, load
 from datadistill.runs.follow import worker
 from datadistill.runs.pool_job import PoolJob
 from datadistill.runs.store.checkpoint import Checkpoint, to_bytes
+from datadistill.runs.team.mesh import Mesh
 from datadistill.runs.team.processes import together
 from datadistill.runs.team.secret import ForgedError, Secret
 from datadistill.runs.team.signed_store import SignedStore
 from tests.runs import attacker
+from tests.runs.attacker import listening_sockets
 from tests.runs.helpers import RESULTS, arguments_with, finish, start
-from tests.runs.test_processes import WORDS, free_port, reached, wait_until, workers_of
-
-LOOPBACK = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
+from tests.runs.test_processes import WORDS, wait_until, workers_of
 
 needs_root = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0,
@@ -97,6 +100,7 @@ def test_no_other_user_makes_a_worker_run_code(tmp_path: Path) -> None:
     assert workers_of(os.getpid()) == []
 
 
+@pytest.mark.slow
 @linux_only
 @needs_root
 def test_a_run_that_another_user_disturbs_ends_alike_or_with_a_typed_error(tmp_path: Path) -> None:
@@ -132,34 +136,9 @@ def ports_of(pids: list[int]) -> set[int]:
     return found
 
 
-@linux_only
-def test_a_run_listens_to_this_machine_only(tmp_path: Path) -> None:
-    data, run = tmp_path / "data.npz", tmp_path / "run"
-    arguments_with(data)
-    words = ["distill", "--data", str(data), *WORDS, "--iterations", "2000", "--processes", "2"]
-    process = start(*words, "--run", str(run))
-    wait_until(lambda: reached(run, 2) or process.poll() is not None)
-    assert process.poll() is None, finish(process)
-    own = [process.pid, *workers_of(process.pid)]
-    found = [one for pid in own for one in listening_sockets(pid)]
-    process.kill()
-    finish(process)
-    assert len(own) == 2
-    assert len(found) >= 3  # the store, and gloo of each
-    assert {address for address, _ in found} <= LOOPBACK
-
-
-def listening_sockets(pid: int) -> set[tuple[str, int]]:
-    """Address and port of the listening sockets of one process, from the system's own tables."""
-    links: list[str] = []
-    for path in Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # it has been closed
-            links.append(str(path.readlink()))
-    sockets = attacker.listening(str(pid))
-    return {(address, port) for address, port, inode in sockets if f"socket:[{inode}]" in links}
-
-
-@pytest.mark.parametrize("attack", ["unsigned", "another name", "another run", "changed"])
+@pytest.mark.parametrize(
+    "attack", ["unsigned", "another name", "another run", "another key", "changed"]
+)
 def test_a_message_that_does_not_prove_the_secret_is_refused(attack: str) -> None:
     inner: Any = HashStore()
     store = SignedStore(inner, Secret(b"key"))
@@ -173,6 +152,8 @@ def test_a_message_that_does_not_prove_the_secret_is_refused(attack: str) -> Non
         inner.set("begun", signed)
     elif attack == "another run":
         SignedStore(inner, Secret(b"key", run="earlier")).set("begun", "yes")
+    elif attack == "another key":
+        SignedStore(inner, Secret(b"")).set("begun", "yes")
     else:
         store.set("begun", "yes")
         inner.set("begun", inner.get("begun")[:-1] + b"S")
@@ -193,16 +174,45 @@ def test_code_that_the_command_line_does_not_name_is_not_imported() -> None:
     check_named(job, job.named)
 
 
-def test_ranks_of_torchrun_with_different_secrets_refuse_each_other(tmp_path: Path) -> None:
-    data = tmp_path / "data.npz"
-    arguments_with(data)
-    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
-    words = ["distill", "--data", str(data), *WORDS, "--run", str(tmp_path / "run")]
-    both = [
-        start(*words, variables=place | {"RANK": rank, "DATADISTILL_SECRET": secret})
-        for rank, secret in (("0", "mine"), ("1", "theirs"))
-    ]
-    ended = [finish(process) for process in both]
-    assert [code for code, _ in ended] == [1, 1], ended
-    assert "does not prove the secret of this run" in ended[0][1]
-    assert "set the same DATADISTILL_SECRET for all ranks" in ended[0][1]
+class Done:
+    """A collective that has ended."""
+
+    def is_completed(self) -> bool:
+        return True
+
+    def wait(self) -> None: ...
+
+
+@pytest.mark.parametrize("other", ["honest", "silent", "mirror", "of another run"])
+def test_a_connection_that_does_not_prove_the_secret_is_refused(
+    other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent_by: dict[int, Tensor] = {}
+
+    def met(rank: int, secret: Secret, reply: Callable[[], Tensor]) -> None:
+        """One of two processes, and what it receives: its own proof, and that of the other."""
+
+        def exchange(received: Tensor, sent: Tensor, *, async_op: bool) -> Done:
+            assert async_op
+            sent_by[rank] = sent.clone().view(2, -1)
+            received.view(2, -1)[rank] = sent_by[rank][rank]
+            received.view(2, -1)[1 - rank] = reply()
+            return Done()
+
+        monkeypatch.setattr(dist, "init_process_group", lambda *_, **__: None)  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
+        monkeypatch.setattr(dist, "all_to_all_single", exchange)
+        Mesh(SignedStore(HashStore(), secret), rank, 2, secret).connect(lambda: None)
+
+    zeros = torch.zeros(32, dtype=torch.uint8)
+    for key in (b"another", b"key"):
+        with contextlib.suppress(ForgedError):  # only what process 1 sends is of interest
+            met(1, Secret(key), lambda: zeros)
+        if other == "of another run":
+            break
+    replies = {"silent": lambda: zeros, "mirror": lambda: sent_by[0][1]}
+    reply = replies.get(other, lambda: sent_by[1][0])
+    if other == "honest":
+        met(0, Secret(b"key"), reply)
+        return
+    with pytest.raises(ForgedError, match="connection with process 1 does not prove the secret"):
+        met(0, Secret(b"key"), reply)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ..errors import ArtefactError
 from ..files import write_atomically
+from ..reading import read_regular
 
 SCHEMA_VERSION = 2
 Kind = Literal["artefact", "checkpoint"]
@@ -94,7 +95,7 @@ def decode(raw: bytes, kind: Kind, path: Path | str) -> tuple[dict[str, Tensor],
 
 def _read(path: Path) -> bytes:
     try:
-        raw = path.read_bytes()
+        raw = read_regular(path)
     except FileNotFoundError:
         raise ArtefactError(f"There is no file {path}.", "Check the path.") from None
     except OSError as error:

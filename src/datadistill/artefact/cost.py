@@ -54,7 +54,7 @@ class Cost:
             f"To train {name[:100]} as this artefact of {size / 2**20:.1f} MB says takes about "
             f"{self.memory / 2**20:,.0f} MB and {self.operations:.1e} operations; allowed are "
             f"{memory / 2**20:,.0f} MB and {operations:.1e}.",
-            "If you trust it, pass the network yourself: distilled.train(YourModule()), or --model.",
+            "If you trust it, pass the network yourself: distilled.train(Module()), or --model.",
         )
 
 
@@ -65,7 +65,10 @@ def with_memory_if_small(module: nn.Module, shape: Sequence[int]) -> nn.Module:
     """
     weights = sum(p.nbytes for p in module.parameters())
     small = weights <= SMALL and weights * math.prod(shape) <= SMALL_OPERATIONS
-    return module.to_empty(device="cpu") if small else module
+    if small:  # to_empty() imports as much
+        state = {n: torch.empty(t.shape, dtype=t.dtype) for n, t in module.state_dict().items()}
+        module.load_state_dict(state, assign=True)
+    return module
 
 
 @dataclass(frozen=True)

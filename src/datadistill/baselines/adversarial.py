@@ -6,22 +6,31 @@ while D takes pairs across the domains for pairs within the source. Both are upd
 """
 
 import copy
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.func import functional_call
 
+from ..core.distilled import Step
+from ..core.gradients import gradient
 from ..core.network import Network, Weights
 from ..core.random import stream
+from ..core.update import training
 from ..data import LabelledData
+from ..engine.in_place import InPlaceAdam
 from ..engine.stacked import Stacked, agree, stacked
 from ..errors import ModelError
 from ..models.weights import last_layer
 
 HIDDEN = 64
+
+Gradients = Callable[[Weights, Step], Weights]
+"""(θ, step) → the gradient of a loss."""
 
 
 class Kind(IntEnum):
@@ -116,8 +125,10 @@ def _called(logits: Tensor, kind: Kind) -> Tensor:
 class FewShotAdversarial:
     """The adaptation of one network, in turns of discriminator and network.
 
+    Both are trained by the one loop over updates. A step of it holds the images of a turn.
+
     Args:
-        module: The network, trained on the source; it is changed.
+        module: The network, trained on the source; it is not changed.
         source: Real training data of the source.
         images: The few target images (images, …), normalised.
         labels: Their classes.
@@ -134,82 +145,117 @@ class FewShotAdversarial:
         settings: AdversarialSettings,
         seed: int = 0,
     ) -> None:
-        self.module, self.settings, self.seed = module.requires_grad_(True), settings, seed
-        self._source, self._images, self._turn = source, images, 0
+        self.module = copy.deepcopy(module).requires_grad_(True)
+        self.settings, self.seed = settings, seed
+        self._source, self._images, self._turns = source, images, itertools.count()
         classes = source.classes
         self._members = Members(source.labels, classes), Members(labels.cpu(), classes)
-        self._features, self._head = images, module.get_submodule(last_layer(module))
+        self._features, self._head = images, self.module.get_submodule(last_layer(module))
         self._head.register_forward_pre_hook(self._keep)
-        self._encoder = _encoder(module, images[:2])
-        width = self.encode(images[:1])[0].shape[1]
-        self.discriminator = _discriminator(2 * width, seed).to(images)
-        rates = settings.lr, settings.discriminator_lr
-        self._adams = [
-            torch.optim.Adam(one.parameters(), lr=rate)
-            for one, rate in zip((module, self.discriminator), rates, strict=True)
-        ]
+        self._encoder = _encoder(self.module, images[:2])
+        self._network = self._learner(self.module, self.network_gradient, CONFUSED, settings.lr)
+        self._theta = next(self._network)
+        width = self.encode(self._theta, images[:1])[0].shape[1]
+        self._discriminator = _discriminator(2 * width, seed).to(images)
+        self._judge = self._learner(
+            self._discriminator, self.discriminator_gradient, Kind, settings.discriminator_lr
+        )
+        self._phi = next(self._judge)
         for _ in range(settings.warm_up):
             self.teach_discriminator()
 
-    def encode(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def encode(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Features g(x), which the last layer takes, and logits h(g(x))."""
         if self._encoder:
-            weights = {name: p[None] for name, p in self.module.named_parameters()}
-            features = self._encoder(weights, inputs)[0]
-            return features, self._head(features)
-        logits = self.module(inputs)
+            features = self._encoder({name: w[None] for name, w in weights.items()}, inputs)[0]
+            names = {p: name for name, p in self.module.named_parameters()}
+            own = {name: weights[names[p]] for name, p in self._head.named_parameters()}
+            return features, functional_call(self._head, own, (features,))
+        logits = functional_call(self.module, weights, (inputs,))
         return self._features, logits
+
+    def judge(self, pairs: Tensor, weights: Weights | None = None) -> Tensor:
+        """D's logits of the four kinds for pairs of features; as it stands by default."""
+        return functional_call(self._discriminator, weights or self._phi, (pairs,))
 
     def teach_discriminator(self) -> None:
         """One update of D on pairs of all kinds, the network fixed."""
-        with torch.no_grad():
-            pairs, _ = self._pairs(tuple(Kind))
-        judged = {kind: self.discriminator(pair) for kind, pair in pairs.items()}
-        self._update(1, discriminator_loss(judged))
+        self._phi = next(self._judge)
 
     def teach_network(self) -> None:
         """One update of g and h: classify, and confuse D."""
-        pairs, classification = self._pairs(tuple(CONFUSED))
-        judged = {kind: self.discriminator(pair) for kind, pair in pairs.items()}
-        self._update(0, classification + self.settings.confusion * confusion_loss(judged))
+        self._theta = next(self._network)
+
+    def discriminator_gradient(self, weights: Weights, step: Step) -> Weights:
+        """The gradient of how badly D tells the kinds of pairs apart."""
+        with torch.no_grad():
+            features, _ = self.encode(self._theta, step.inputs)
+        pairs = self._pairs(features, tuple(Kind))
+        return gradient(lambda phi: discriminator_loss(self._judged(phi, pairs)), weights)
+
+    def network_gradient(self, weights: Weights, step: Step) -> Weights:
+        """The gradient of classifying the images badly, and of not confusing D."""
+
+        def loss(theta: Weights) -> Tensor:
+            features, logits = self.encode(theta, step.inputs)
+            judged = self._judged(self._phi, self._pairs(features, tuple(CONFUSED)))
+            losses = F.cross_entropy(logits, step.labels, reduction="none")
+            real = len(CONFUSED) * self.settings.pairs
+            classification = losses[:real].mean() + losses[real:].mean()
+            return classification + self.settings.confusion * confusion_loss(judged)
+
+        return gradient(loss, weights)
 
     def weights(self) -> Weights:
         """A copy of the network's weights."""
-        return {name: p.detach().clone() for name, p in self.module.named_parameters()}
+        return {name: w.clone() for name, w in self._theta.items()}
 
-    def _pairs(self, kinds: Sequence[Kind]) -> tuple[dict[Kind, Tensor], Tensor]:
-        """φ(g(x₁), g(x₂)) of pairs of each kind, and the loss of classifying their images."""
-        count, random = self.settings.pairs, stream(self.seed, "adversarial pairs", self._turn)
-        self._turn += 1
-        drawn = [draw_pairs(kind, *self._members, count, random) for kind in kinds]
-        source, target = self._members
-        # Every image of the turn in one pass: first images, then second ones within, then across.
-        within = [second for kind, (_, second) in zip(kinds, drawn, strict=True) if not kind.across]
-        across = torch.cat([s for kind, (_, s) in zip(kinds, drawn, strict=True) if kind.across])
-        chosen = torch.cat([first for first, _ in drawn] + within)
-        device, dtype = self._images.device, self._images.dtype
-        real, _ = self._source.batch(chosen, device, dtype, random)
-        labels = torch.cat([source.labels[chosen], target.labels[across]]).to(device)
-        features, logits = self.encode(torch.cat([real, self._images[across.to(device)]]))
-        losses = F.cross_entropy(logits, labels, reduction="none")
-        classification = losses[: len(chosen)].mean() + losses[len(chosen) :].mean()
-        parts = list(features.split(count))
+    def _learner(
+        self, module: nn.Module, side: Gradients, kinds: Iterable[Kind], rate: float
+    ) -> Iterator[Weights]:
+        """The weights of one of the two before its first turn and after each, by Adam."""
+        theta0 = {name: p.detach() for name, p in module.named_parameters()}
+        return training(InPlaceAdam(), _Side(side), theta0, self._steps(tuple(kinds), rate))
+
+    def _steps(self, kinds: Sequence[Kind], rate: float) -> Iterator[Step]:
+        """The images of every turn, drawn when it comes.
+
+        First images of the pairs of each kind, then second ones within the source, then across.
+        """
+        device, dtype, (source, target) = self._images.device, self._images.dtype, self._members
+        eta = torch.tensor(rate, dtype=torch.float64)
+        for turn in self._turns:
+            random = stream(self.seed, "adversarial pairs", turn)
+            drawn = {k: draw_pairs(k, source, target, self.settings.pairs, random) for k in kinds}
+            within = [second for kind, (_, second) in drawn.items() if not kind.across]
+            across = torch.cat([second for kind, (_, second) in drawn.items() if kind.across])
+            chosen = torch.cat([first for first, _ in drawn.values()] + within)
+            real, _ = self._source.batch(chosen, device, dtype, random)
+            labels = torch.cat([source.labels[chosen], target.labels[across]]).to(device)
+            yield Step(torch.cat([real, self._images[across.to(device)]]), labels, eta)
+
+    def _pairs(self, features: Tensor, kinds: Sequence[Kind]) -> dict[Kind, Tensor]:
+        """φ(g(x₁), g(x₂)) of pairs of each kind, from the features of a turn's images."""
+        parts = list(features.split(self.settings.pairs))
         firsts, seconds = parts[: len(kinds)], parts[len(kinds) :]
         order = sorted(range(len(kinds)), key=lambda k: kinds[k].across)  # within before across
-        pairs = {
+        return {
             kinds[k]: torch.cat([firsts[k], second], 1)
             for k, second in zip(order, seconds, strict=True)
         }
-        return pairs, classification
 
-    def _update(self, which: int, loss: Tensor) -> None:
-        for one in self._adams:
-            one.zero_grad()
-        loss.backward()
-        self._adams[which].step()
+    def _judged(self, phi: Weights, pairs: dict[Kind, Tensor]) -> dict[Kind, Tensor]:
+        return {kind: self.judge(pair, phi) for kind, pair in pairs.items()}
 
     def _keep(self, _: nn.Module, arguments: tuple[Tensor]) -> None:
         self._features = arguments[0]
+
+
+@dataclass(frozen=True)
+class _Side:
+    """What training needs of an engine, for one of the two that learn."""
+
+    gradient: Gradients
 
 
 def adapt_few_shot(
@@ -225,7 +271,7 @@ def adapt_few_shot(
     """Adapts a network to a target of which few labelled images are known.
 
     Args:
-        module: The network, trained on the source; it is changed.
+        module: The network, trained on the source; it is not changed.
         source: Real training data of the source.
         images: The target images (images, …), normalised.
         labels: Their classes.
@@ -237,12 +283,11 @@ def adapt_few_shot(
         module, source, images, labels, settings or AdversarialSettings(), seed
     )
     found: list[Weights] = []
-    with torch.enable_grad():
-        for update in range(1, max(after) + 1):
-            adaptation.teach_network()
-            adaptation.teach_discriminator()
-            if update in after:
-                found.append(adaptation.weights())
+    for update in range(1, max(after) + 1):
+        adaptation.teach_network()
+        adaptation.teach_discriminator()
+        if update in after:
+            found.append(adaptation.weights())
     return found
 
 

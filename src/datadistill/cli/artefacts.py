@@ -11,8 +11,11 @@ from ..runs.store.results import check_artefact
 
 
 def data_name(given: str | None, known: str) -> str:
-    """The real data to test on: those that the user names, or those of the artefact."""
-    if given is None and known not in DATA_SETS and not Path(known).exists():
+    """The real data to test on: those that the user names, or built-in ones of the artefact.
+
+    An artefact may come from anybody: a path or Python code that it names is not opened.
+    """
+    if given is None and known not in DATA_SETS:
         raise ConfigError(
             f"The data set of this artefact, {known!r}, is not built in.",
             f"Give its path, e.g. --data {known}.npz",

@@ -4,11 +4,12 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import tyro
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -19,24 +20,62 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.progress import Progress as Bars
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from ..durations import time_text
+from ..errors import printable
 from ..progress import Progress, ProgressCallback, silent
 
 Switch = tyro.conf.FlagCreatePairsOff[bool]
 """A flag that is off unless it is given."""
 
-out = Console(highlight=False, soft_wrap=True)
+
+class PlainConsole(Console):
+    """Shows text as it is: no markup, no emoji codes, and control characters spelled out.
+
+    What is shown may come from a file, e.g. the name of a class, and paths may have brackets.
+
+    Args:
+        stderr: Whether to write to standard error.
+        width: Columns; those of the terminal by default.
+        soft_wrap: Whether the terminal wraps long lines.
+    """
+
+    def __init__(
+        self, *, stderr: bool = False, width: int | None = None, soft_wrap: bool = True
+    ) -> None:
+        super().__init__(
+            stderr=stderr,
+            width=width,
+            soft_wrap=soft_wrap,
+            markup=False,
+            emoji=False,
+            highlight=False,
+        )
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Turns a text into one that can be shown and measured."""
+        return super().render_str(printable(text), **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Yields the pieces of what is shown; texts that rich made itself are checked here."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else printable(text), style, control)
+
+
+out = PlainConsole()
 """Results: standard output."""
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+err = PlainConsole(stderr=True)
 """Progress and messages: standard error, so that results can be piped."""
 
 
 def print_table(table: Table) -> None:
     """Prints a table; each row in one line where the output is piped."""
-    console = out if out.is_terminal else Console(width=200, highlight=False)
+    console = out if out.is_terminal else PlainConsole(width=200, soft_wrap=False)
     console.print(table)
 
 
@@ -79,12 +118,12 @@ class Common:
     def say(self, text: str) -> None:
         """Tells the user what happens, unless ``--quiet``."""
         if not self.quiet:
-            err.print(text, markup=False)
+            err.print(text)
 
     def warn(self, text: str) -> None:
         """Tells the user something from a signal handler, in which only this is safe."""
         with contextlib.suppress(OSError):  # the terminal may have been closed
-            os.write(2, f"\n{text}\n".encode())
+            os.write(2, f"\n{printable(text)}\n".encode())
 
     @contextlib.contextmanager
     def bars(self, *, count: ProgressColumn | None = None) -> Generator[ProgressCallback]:
@@ -109,7 +148,7 @@ class Common:
             def show(progress: Progress) -> None:
                 total = progress.total or None
                 if progress.stage not in stages:
-                    stages[progress.stage] = bars.add_task(progress.stage, total=total)
+                    stages[progress.stage] = bars.add_task(printable(progress.stage), total=total)
                 bars.update(
                     stages[progress.stage],
                     completed=progress.done,

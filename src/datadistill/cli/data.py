@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 import tyro
 from rich import box
-from rich.markup import escape
 from rich.progress import DownloadColumn
 from rich.table import Table
 
@@ -162,7 +161,7 @@ def _balance(train: LabelledData, test: LabelledData) -> Table:
         table.add_column("share", justify="right")
     for label in shown:
         cells = [f"{int(n[label]):,} {100 * n[label] / n.sum():.1f}%".split() for n in counts]
-        table.add_row(escape(names[label]), *cells[0], *cells[1])
+        table.add_row(names[label], *cells[0], *cells[1])
     return table
 
 

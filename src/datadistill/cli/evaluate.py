@@ -13,7 +13,6 @@ from .. import models
 from ..artefact import DistilledData
 from ..artefact.real_data import image_shape
 from ..core.device import DeviceName, resolve_device
-from ..core.objective import Poisoning
 from ..data import DATA_SETS, LabelledData
 from ..errors import ConfigError
 from ..evaluation import (
@@ -117,11 +116,10 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     def run(self) -> None:
         """Evaluates and prints mean ± standard deviation over networks."""
         ordinary = self._checked()
-        self._set_threads()
         distilled = self.load_artefact(artefact_at(self.artefact))
         if not (self.baselines and distilled.header.initialization.kind == "fixed-pretrained"):
             distilled = self.with_pool(distilled)
-        poisonous = isinstance(distilled.objective, Poisoning)
+        poisonous = distilled.objective.attacks
         if self.defence and not poisonous:
             raise ConfigError(
                 f"--defence needs data distilled for poisoning; these are for "
@@ -132,6 +130,7 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
         augment = distilled.header.configuration.get("augment") if self.baselines else None
         name = data_name(self.data, distilled.header.data)
         train, test = self.load_for(distilled, name, augment)
+        self._set_threads()
         if poisonous and not (ordinary or self.curve or self.per_class):
             self._attack(distilled, train, test if self.split == "test" else train)
             return
@@ -169,6 +168,10 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             raise ConfigError(
                 "--baselines compares after all updates, on the test data.",
                 "Leave --ordinary, --curve, --per-class and --split out.",
+            )
+        if self.baselines and self.statistics:
+            raise ConfigError(
+                "--statistics cannot be combined with --baselines.", "Leave one of them out."
             )
         if self.baseline and not self.baselines:
             raise ConfigError("--baseline needs --baselines.", "Add --baselines.")

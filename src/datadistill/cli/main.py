@@ -58,7 +58,7 @@ def _run(arguments: list[str]) -> int:
         return TERMINATED if isinstance(interrupt, Terminated) else INTERRUPTED
     except Exception as error:
         if "--debug" in arguments:
-            traceback.print_exc()
+            err.print(traceback.format_exc(), end="")
         return _report(error)
     return 0
 

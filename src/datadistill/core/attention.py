@@ -24,7 +24,7 @@ def twice_differentiable(*, recurrent: bool) -> Generator[None]:
 
 
 class _Scope:
-    """A setting of the whole process, changed while anybody is within the scope.
+    """A process-wide setting, changed while any thread is within the scope.
 
     The first to enter changes it and the last to leave puts it back, so that threads whose
     forward passes overlap leave it as they found it.

@@ -63,7 +63,7 @@ class DistillerState:
 
 @dataclass(frozen=True)
 class Metrics:
-    """What one outer step tells about itself."""
+    """What is logged of one outer step."""
 
     loss: float
     gradient_norm: float

@@ -84,6 +84,21 @@ class Engine(Protocol):
         """What is descended on distilled data, and measured on real data."""
         ...
 
+    @property
+    def divisible(self) -> bool:
+        """Whether networks can be divided among processes."""
+        ...
+
+    @property
+    def compilable(self) -> bool:
+        """Whether compiled updates may be faster."""
+        ...
+
+    @property
+    def compiled(self) -> bool:
+        """Whether updates are compiled."""
+        ...
+
     def losses(self, weights: Weights, step: Step) -> Tensor:
         """ℓ(x̃, θ_j) of J networks, (J,): on one step for all, or on a step of its own each."""
         ...
@@ -140,6 +155,8 @@ class PlainEngine:
 
     network: Network
     objective: Objective
+
+    divisible = compilable = compiled = False
 
     def losses(self, weights: Weights, step: Step) -> Tensor:
         """ℓ(x̃, θ_j) of J networks, (J,): on one step for all, or on a step of its own each."""

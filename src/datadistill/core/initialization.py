@@ -58,6 +58,11 @@ class Initialization(Seam, seam="initialization"):
         """How many networks there are that distillation does not see; None if without end."""
         return None
 
+    @property
+    def choosing(self) -> "Initialization | None":
+        """What draws networks to choose settings with, if another seed does not draw others."""
+        return None
+
     def resolved_settings(self) -> dict[str, Any]:
         """Settings of a run that are fixed from its start on."""
         return {}

@@ -236,7 +236,7 @@ class Network:
                     )
 
     def _check_twice_differentiable(self, example: Tensor) -> bool:
-        """Tries a second derivative; returns whether it can be had for J networks at once."""
+        """Tries a second derivative; returns whether it works for J networks at once."""
         stacked = self.stack([self.weights] * 2)
         self.side_by_side = False
         try:

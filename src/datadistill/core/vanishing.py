@@ -37,5 +37,7 @@ def _sees_inputs(network: Network) -> bool:
     """Whether outputs have a gradient with respect to inputs."""
     inputs = network.example.clone().requires_grad_()
     outputs = network(network.stack([network.weights]), inputs)
+    if not outputs.requires_grad:
+        return False
     (gradient,) = torch.autograd.grad(outputs.square().sum(), inputs, materialize_grads=True)
     return bool(gradient.any())

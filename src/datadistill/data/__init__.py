@@ -1,5 +1,6 @@
 """Real data: data sets by name, and your own."""
 
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -88,7 +89,7 @@ FILES = {".npz": load_arrays, ".csv": load_csv}
 def _load_own(
     name: str | Path, data_dir: str | Path | None, options: Options
 ) -> tuple[LabelledData, LabelledData]:
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))  # noqa: PTH111 - of no known home it stays as it is
     if path.is_dir():
         return load_image_folder(path, options)
     if path.is_file() and path.suffix.lower() in FILES:

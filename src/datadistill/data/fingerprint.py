@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ..errors import DataError
+from ..reading import read_regular
 from .images.image_files import ImageFiles
 from .labelled import LabelledData
 
@@ -43,7 +44,7 @@ def same_data(recorded: str, data: LabelledData) -> bool:
 def _hash(data: LabelledData, inputs: Iterable[bytes]) -> str:
     digest = hashlib.sha256(
         f"{data.name} {data.split} {tuple(data.inputs.shape)} {data.normalization} "
-        f"{_name(data.augmentation)}".encode()
+        f"{_name(data.augmentation)}".encode("utf-8", "surrogateescape")
     )
     digest.update(_bytes(data.labels))
     for part in inputs:
@@ -70,7 +71,7 @@ def _file_hash(path: str) -> bytes:
 @functools.cache
 def _content_hash(path: str, size: int, modified: int) -> bytes:  # noqa: ARG001
     """The hash of a file's content, computed again if its size or date changes."""
-    return hashlib.blake2b(Path(path).read_bytes()).digest()
+    return hashlib.blake2b(read_regular(Path(path))).digest()
 
 
 def _name(augmentation: object) -> str:

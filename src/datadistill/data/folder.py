@@ -10,7 +10,7 @@ from ..files import cache_folder
 def data_folder(given: str | Path | None = None) -> Path:
     """The data folder: as given, else ``$DATADISTILL_DATA``, else the user's cache folder."""
     if given or (given := os.environ.get("DATADISTILL_DATA")):
-        return Path(given).expanduser()
+        return Path(os.path.expanduser(given))  # noqa: PTH111 - of no known home it stays as it is
     return cache_folder()
 
 

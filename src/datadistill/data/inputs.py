@@ -10,6 +10,7 @@ from PIL import Image
 from torch import Tensor
 
 from ..errors import DataError, DataWarning
+from .dense import check_dense, shared
 from .images.decode import ImageError, as_pixels
 
 WIDE = 10.0
@@ -83,6 +84,7 @@ def _warn(text: str) -> None:
 
 
 def _tensor(values: Any, where: str) -> Tensor:
+    check_dense(values)
     if isinstance(values, Tensor):
         return values.detach()
     if values is None or isinstance(values, str | bytes):
@@ -133,6 +135,7 @@ GREY = ("1", "L", "LA", "I;16", "I")
 
 
 def _from_array(value: Any, where: str) -> Tensor:
+    check_dense(value)
     if isinstance(value, Tensor):
         return value.detach()
     if hasattr(value, "dtypes") and hasattr(value, "columns"):  # a pandas DataFrame
@@ -149,7 +152,7 @@ def _from_array(value: Any, where: str) -> Tensor:
             array = array.astype(np.float64)
         if array.dtype.kind == "u" and array.dtype != np.uint8:
             array = array.astype(np.int64)
-        return torch.from_numpy(np.ascontiguousarray(array))
+        return shared(array)
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:
         reason = str(error).partition(". ")[0].rstrip(".")
         raise DataError(

@@ -10,11 +10,13 @@ from torch.utils.data import Dataset
 
 from ..core.random import stream
 from ..errors import DataError
+from .dense import check_dense
 from .images.augmentation import Augmentation, select
 from .images.image_files import ImageFiles
 from .normalization import Normalization
 
 CPU = torch.device("cpu")
+MANY_CLASSES = 2**16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,13 +63,18 @@ class LabelledData(Dataset[tuple[Tensor, Tensor]]):
                 f"{where} has inputs and labels of the types {kinds}, not tensors.",
                 "Convert arrays and lists: dd.data.as_data((inputs, labels)).",
             )
-        if len(self.inputs) == 0:
+        for tensor in (self.inputs, self.labels):
+            if isinstance(tensor, Tensor):
+                check_dense(tensor)
+        if self.inputs.ndim and len(self.inputs) == 0:
             raise DataError(f"{where} is empty.", "Provide at least one example of every class.")
         if self.inputs.ndim < 2:
             raise DataError(
                 f"{where} has inputs of shape {tuple(self.inputs.shape)}.",
                 "The shape must be (examples, …), e.g. (examples, channels, height, width).",
             )
+        if self.labels.ndim == 0:
+            raise DataError(f"{where} has one label.", "Provide one label for every input.")
         if len(self.inputs) != len(self.labels):
             raise DataError(
                 f"{where} has {len(self.inputs)} inputs but {len(self.labels)} labels.",
@@ -76,7 +83,7 @@ class LabelledData(Dataset[tuple[Tensor, Tensor]]):
         self._check_labels(where)
         self._check_channels(where)
         if isinstance(self.inputs, Tensor) and self.inputs.is_floating_point():
-            finite = torch.isfinite(self.inputs).flatten(1).all(1)
+            finite = torch.isfinite(self.inputs.float()).flatten(1).all(1)  # as batches have them
             if not finite.all():
                 bad = int((~finite).nonzero()[0])
                 raise DataError(
@@ -236,9 +243,21 @@ class LabelledData(Dataset[tuple[Tensor, Tensor]]):
             )
 
     def _check_labels(self, where: str) -> None:
-        if self.labels.is_floating_point() or not self.class_names:
+        if self.labels.is_floating_point():
+            if not torch.isfinite(self.labels.float()).all():
+                raise DataError(
+                    f"{where} has targets that are NaN or infinite.", "Remove those examples."
+                )
             return
-        low, high, classes = int(self.labels.min()), int(self.labels.max()), len(self.class_names)
+        low, high = int(self.labels.min()), int(self.labels.max())
+        if not self.class_names:
+            if high >= max(MANY_CLASSES, len(self.labels)):  # outputs that a network would have
+                raise DataError(
+                    f"{where} has {len(self.labels)} examples with labels up to {high}.",
+                    "Number the classes from 0.",
+                )
+            return
+        classes = len(self.class_names)
         if low < 0 or high >= classes:
             raise DataError(
                 f"{where} has labels from {low} to {high}, but {classes} class names.",

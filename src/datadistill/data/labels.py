@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import DataError
+from .dense import check_dense, shared
 from .labelled import LabelledData
 
 Names = tuple[str, ...] | None
@@ -37,10 +38,10 @@ def encode(values: Any, where: str, names: Names = None) -> tuple[Tensor, Names]
             "Use integers or strings for classes, floating-point numbers for regression.",
         )
     if labels.dtype.kind == "f":
-        return torch.from_numpy(np.ascontiguousarray(labels)), names
+        return shared(labels), names
     if labels.dtype.kind == "u" and labels.size and labels.max() > np.iinfo(np.int64).max:
         raise DataError(f"{where} has labels up to {labels.max()}.", "Number the classes from 0.")
-    whole = torch.from_numpy(np.ascontiguousarray(labels, np.int64))
+    whole = shared(labels.astype(np.int64, copy=False))
     if whole.ndim == 2 and whole.shape[1] == 1:
         whole = whole[:, 0]
     if whole.ndim > 1 and not _is_one_hot(whole):
@@ -121,6 +122,7 @@ def in_order_of(names: Sequence[str] | None, data: LabelledData) -> LabelledData
 
 def _array(values: Any, where: str) -> np.ndarray:
     """Labels as an array; strings as strings, also from arrays of objects."""
+    check_dense(values)
     if isinstance(values, Tensor):
         return values.detach().cpu().float().numpy() if _odd(values) else values.cpu().numpy()
     if isinstance(values, str | bytes) or values is None:

@@ -59,16 +59,18 @@ class FastEngine:
         known = self.vectorised.stacked and not micro_batch
         self._budget = GraphBudget(most) if known else None
 
+    divisible = True
+
     @property
     def compilable(self) -> bool:
-        """Whether there may be something to gain by compiling: not where layers are known."""
+        """Whether compiled updates may be faster: not where layers are known."""
         on_cpu = self.network.device.type == "cpu"
         return on_cpu and self.vectorised.stacked is None and not self.micro_batch
 
     @property
     def compiled(self) -> bool:
-        """Whether updates are compiled."""
-        return self.functions is not None
+        """Whether updates are compiled; not if that has failed."""
+        return self.functions is not None and not self.functions.failed
 
     def losses(self, weights: Weights, step: Step) -> Tensor:
         """ℓ(x̃, θ_j) of J networks, (J,): on one step for all, or on a step of its own each."""

@@ -89,20 +89,24 @@ class FrozenFeatures(Parametrisation):
     """Distilled data as features: what frozen layers make of the images.
 
     Attributes:
-        images: The parametrisation of the images.
+        inner: The parametrisation of the images.
         prefix: The frozen layers.
     """
 
-    images: Parametrisation
+    inner: Parametrisation
     prefix: FrozenPrefix
 
     def start(self, steps: Steps, objective: Objective, outputs: torch.Size) -> Parameters:
         """That of the images."""
-        return self.images.start(steps, objective, outputs)
+        return self.inner.start(steps, objective, outputs)
 
     def steps(self, parameters: Parameters) -> Steps:
         """Steps of features."""
-        return steps_through(self.prefix, self.images.steps(parameters))
+        return steps_through(self.prefix, self.inner.steps(parameters))
+
+    def images(self, parameters: Parameters) -> Steps:
+        """The images."""
+        return self.inner.images(parameters)
 
     def pull_back(self, parameters: Parameters, gradient: Steps) -> dict[str, Tensor]:
         """Back through the frozen layers, then to what is learned of the images."""
@@ -111,11 +115,11 @@ class FrozenFeatures(Parametrisation):
 
     def pull_back_each(self, parameters: Parameters, gradient: Steps) -> dict[str, Tensor]:
         """The same for J networks, by one forward pass through the frozen layers."""
-        images = self.images.steps(parameters).inputs
+        images = self.inner.steps(parameters).inputs
         v = gradient.inputs.transpose(0, 1).flatten(1, 2)  # (J, steps × images, …)
         pulled = self.prefix.pull_back(images.flatten(0, 1), v)
         pulled = pulled.unflatten(1, images.shape[:2]).transpose(0, 1)
-        return self.images.pull_back_each(parameters, replace(gradient, inputs=pulled))
+        return self.inner.pull_back_each(parameters, replace(gradient, inputs=pulled))
 
 
 @dataclass(frozen=True)
@@ -201,7 +205,7 @@ def _agrees(network: Network, found: Split) -> bool:
     """Whether the two halves give what the network gives, for each example by itself."""
     if {*found.head.weights} != {*network.weights}:
         return False
-    # Of a last layer that is reset, every output is the same: other weights tell more.
+    # Of a last layer that is reset, every output is the same: other weights show more.
     weights = {name: w + 0.1 * _noise(name, w) for name, w in network.weights.items()}
     weights, example = network.stack([weights]), network.example
     with torch.no_grad():

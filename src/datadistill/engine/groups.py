@@ -50,10 +50,10 @@ class Groups:
         a group does not depend on the number of threads.
 
         Args:
-            memory: Bound of bytes.
+            memory: Memory limit in bytes.
             networks: How many there are.
             each: Bytes of one network.
-            besides: Bytes that a group needs besides.
+            besides: Bytes that a group needs in addition.
             threads: The most groups at the same time; 1 if only one thread may compute them.
         """
         most = max(1, min(LARGEST_GROUP, (memory - besides) // each))

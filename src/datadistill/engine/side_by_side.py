@@ -20,7 +20,7 @@ class SideBySide:
     Args:
         network: The architecture.
         example: A few inputs.
-        memory: Bound of bytes for all that is computed.
+        memory: Memory limit in bytes.
     """
 
     def __init__(self, network: Network, example: Tensor, memory: int = DEFAULT_BYTES) -> None:

@@ -7,7 +7,7 @@ from .held_out import HeldOut
 from .ordinary import OrdinaryTraining, evaluate_ordinary
 from .poisoning import Attack, Attacked, Victims, attack, victims_of
 from .rate_search import LEARNING_RATES, search, with_rate
-from .reference import train_on_all
+from .reference import FullTraining, train_on_all
 from .result import ClassScore, Evaluation
 from .scoring import train_and_score
 from .testing import test_networks
@@ -23,6 +23,7 @@ __all__ = [
     "Defence",
     "Defended",
     "Evaluation",
+    "FullTraining",
     "HeldOut",
     "OrdinaryTraining",
     "Verification",

@@ -1,6 +1,6 @@
 """A defender's view: what simple measures do to an attack, and what they cost honest training.
 
-For people who train online on data from others. Three measures are tried on the very step of an
+For people who train online on data from others. Three measures are tried on the steps of an
 attack: a cap on how far one update may move the weights, a smaller learning rate, and a check that
 refuses a step whose loss or gradient is larger than those of honest batches.
 """
@@ -14,8 +14,11 @@ import torch
 from torch import Tensor
 
 from ..core.distilled import Step, Steps
+from ..core.engine import Engine
+from ..core.learner import Learner
 from ..core.network import Weights
 from ..core.random import stream
+from ..core.update import UpdateRule, trained
 from ..data import LabelledData
 from ..errors import ConfigError
 from .poisoning import Attacked, Victims
@@ -24,6 +27,8 @@ CAPS = (30.0, 10.0, 3.0, 1.0)
 FACTORS = (0.5, 0.25, 0.1, 0.01)
 FALSE_ALARMS = (0.01, 0.05)
 HONEST_BATCHES = 200
+
+STOPPED = "stopped"
 
 Sign = Literal["loss", "gradient norm"]
 
@@ -143,28 +148,69 @@ def defended(
     victims: Victims, theta0: Weights, steps: Steps, defence: Defence, honest: Honest
 ) -> tuple[Weights, Tensor]:
     """θ_T of J networks under a defence, and the share (J,) of updates that it stopped."""
-    learner, stopped = victims.rule.start(theta0), []
-    for step in steps:
-        rate = step.learning_rate * (defence.strength if defence.kind == "factor" else 1)
-        g = victims.engine.gradient(learner.weights, step)
-        updated = victims.rule.update(learner, g, step._replace(learning_rate=rate))
+    rule = DefendedRule(victims.rule, victims.engine, defence, honest)
+    learner = trained(rule, victims.engine, theta0, steps)
+    return learner.weights, learner.memory[STOPPED][""] / len(steps.schedule)
+
+
+@dataclass(frozen=True)
+class DefendedRule:
+    """An update rule whose updates a defence shortens or refuses.
+
+    Its learners also carry how many of their updates were stopped.
+
+    Attributes:
+        rule: The rule.
+        engine: Computes the losses on steps.
+        defence: The defence.
+        honest: What honest batches look like.
+    """
+
+    rule: UpdateRule
+    engine: Engine
+    defence: Defence
+    honest: Honest
+
+    def start(self, weights: Weights) -> Learner:
+        """The rule's learner, with no update stopped."""
+        none = torch.zeros(len(self.honest.norms), dtype=torch.float64)
+        return _counting(self.rule.start(weights), none)
+
+    def update(self, learner: Learner, gradient: Weights, step: Step) -> Learner:
+        """The rule's update, shortened to the share that the defence lets through."""
+        factor = self.defence.strength if self.defence.kind == "factor" else 1
+        weaker = step._replace(learning_rate=step.learning_rate * factor)
+        updated = self.rule.update(learner, gradient, weaker)
         moved = {n: w - learner.weights[n] for n, w in updated.weights.items()}
-        share = torch.ones_like(honest.norms[:, 0])
-        if defence.kind == "cap":
-            # Honest updates have the length η̃‖∇ℓ‖, with this step's learning rate.
-            cap = defence.strength * float(rate) * honest.norms.median(1).values
-            share = (cap / _norms(moved)).clamp_max(1).nan_to_num(0)
-        elif defence.kind in ("loss", "gradient norm"):
-            seen = _signs(victims, learner.weights, step)[defence.kind == "gradient norm"]
-            share = (seen <= _threshold(defence, honest)).double()
-        stopped.append((share < 1).double())
+        share = self._share(learner, gradient, weaker, moved)
         # Where the step was refused nothing moves, also if the update is not finite.
         weights = {
             n: learner.weights[n] + torch.where(_for(share, m) > 0, _for(share, m) * m, 0)
             for n, m in moved.items()
         }
-        learner = updated._replace(weights=weights)
-    return learner.weights, torch.stack(stopped).mean(0)
+        stopped = learner.memory[STOPPED][""] + (share < 1)
+        return _counting(updated._replace(weights=weights), stopped)
+
+    def _share(self, learner: Learner, gradient: Weights, step: Step, moved: Weights) -> Tensor:
+        """The share (J,) of an update that is made: 1 for all of it, 0 if it is refused."""
+        defence, honest = self.defence, self.honest
+        match defence.kind:
+            case "cap":
+                # Honest updates have the length η̃‖∇ℓ‖, with this step's learning rate.
+                rate = float(step.learning_rate)
+                cap = defence.strength * rate * honest.norms.median(1).values
+                return (cap / _norms(moved)).clamp_max(1).nan_to_num(0)
+            case "loss":
+                seen = self.engine.losses(learner.weights, step).double().cpu()
+            case "gradient norm":
+                seen = _norms(gradient)
+            case _:
+                return torch.ones_like(honest.norms[:, 0])
+        return (seen <= _threshold(defence, honest)).double()
+
+
+def _counting(learner: Learner, stopped: Tensor) -> Learner:
+    return learner._replace(memory={**learner.memory, STOPPED: {"": stopped}})
 
 
 def _cost(defence: Defence, honest: Honest) -> Tensor:

@@ -52,7 +52,7 @@ def evaluate(
             the distilled images, as in :meth:`DistilledData.train`. ``"batch"`` normalises by the
             batch of test data, as earlier versions did.
         device: Where to compute: auto, cpu, cuda or mps.
-        memory: Bound of bytes for the networks that are trained side by side.
+        memory: Memory limit in bytes of the networks that are trained side by side.
         team: The processes among which the networks are divided; this one alone by default.
         progress: Called after every group of networks.
     """
@@ -90,7 +90,7 @@ def learning_curve(
         seed: Which held-out networks.
         statistics: What batch normalisation uses.
         device: Where to compute.
-        memory: Bound of bytes.
+        memory: Memory limit in bytes.
         team: The processes among which the networks are divided.
         progress: Called after every test of a group of networks.
 

@@ -40,7 +40,7 @@ class HeldOut:
         sample: Draws their initial weights, one network per generator.
         networks: How many.
         seed: Which.
-        memory: Bound of bytes for the networks that are side by side.
+        memory: Memory limit in bytes of the networks that are side by side.
         team: The members among which the networks are divided; all get the same evaluations.
     """
 

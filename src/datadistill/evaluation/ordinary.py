@@ -112,7 +112,7 @@ def evaluate_ordinary(
         seed: Which held-out networks, and which orders of the images.
         statistics: What batch normalisation uses, as for :func:`evaluate`.
         device: Where to compute.
-        memory: Bound of bytes for the networks that are trained side by side.
+        memory: Memory limit in bytes of the networks that are trained side by side.
         team: The processes among which the networks are divided.
         progress: Called after every group of networks.
     """

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ..artefact import DistilledData
 from ..core.distilled import Steps
 from ..core.initialization import networks_for
-from ..core.network import Network, Weights
+from ..core.network import Weights
 from ..core.objective import Poisoning
 from ..core.update import GradientDescent, UpdateRule, train
 from ..data import LabelledData
@@ -22,9 +22,8 @@ from ..engine.groups import Groups
 from ..engine.side_by_side import DEFAULT_BYTES, SideBySide
 from ..engine.testing import TEST_BATCH
 from ..errors import ConfigError
-from ..pools import HeldOutInit, PoolInit
 from ..progress import Progress, ProgressCallback, silent
-from .held_out import Sample
+from .held_out import HeldOut, Sample
 from .learners import Learners
 from .result import ClassScore
 
@@ -77,7 +76,7 @@ class Attack:
     Attributes:
         before: The networks as they were.
         after: The same networks after the steps.
-        objective: Which class is attacked, and what it shall be called.
+        objective: The attacked class and the target class.
         data: What the data set is called.
         split: Which part of it was used.
         examples: How many examples that were.
@@ -97,59 +96,44 @@ class Victims:
     """Held-out networks that an attack meets, and the real data they are tested on.
 
     Args:
-        network: The architecture.
-        sample: Draws the initial weights of one network per generator.
+        held_out: The networks: numbers 0 to ``networks`` − 1 of a seed.
         data: The real data to test on.
         objective: Which class is attacked.
-        networks: How many: numbers 0 to ``networks`` − 1 of the seed.
-        seed: Which held-out networks.
         rule: The update rule.
-        memory: Bound of bytes for the networks that are side by side.
         progress: Called after every group of networks.
         others: Draws networks to choose with, where the next seed does not give others.
     """
 
     def __init__(
         self,
-        network: Network,
-        sample: Sample,
+        held_out: HeldOut,
         data: LabelledData,
         objective: Poisoning,
         *,
-        networks: int,
-        seed: int = 0,
         rule: UpdateRule = PLAIN,
-        memory: int = DEFAULT_BYTES,
         progress: ProgressCallback = silent,
         others: Sample | None = None,
     ) -> None:
-        if networks < 1:
-            raise ConfigError(f"networks is {networks}.", "Set networks to at least 1.")
+        network = held_out.network
         objective.check(network.outputs, data.labels, complete=False)
         objective.check_attacked(data.labels)
-        self.network, self.data, self.objective = network, data, objective
-        self.networks, self.seed, self.rule, self.memory = networks, seed, rule, memory
-        self._sample, self._others, self.progress = sample, others or sample, progress
+        self.held_out, self.data, self.objective, self.rule = held_out, data, objective, rule
+        self.network, self.networks, self.seed = network, held_out.networks, held_out.seed
+        self._others, self.progress = others or held_out.sample, progress
         self.engine = engine_for(network, objective)
-        self._architecture = SideBySide(network, data.example(), memory)
+        self._architecture = SideBySide(network, data.example(), held_out.memory)
         self._drawing, self._classes = Lock(), objective.classes(network.outputs)
 
     def others(self, data: LabelledData, networks: int) -> "Victims":
         """Other held-out networks, of the next seed, on other data: to choose with."""
-        return Victims(
-            self.network,
-            self._others,
-            data,
-            self.objective,
-            networks=networks,
-            seed=self.seed + 1,
-            rule=self.rule,
-            memory=self.memory,
+        held_out = replace(
+            self.held_out, sample=self._others, networks=networks, seed=self.seed + 1
         )
+        return Victims(held_out, data, self.objective, rule=self.rule)
 
     def sample(self, numbers: range) -> Weights:
         """The initial weights of some of the networks."""
-        return self._sample(networks_for(self.seed, "held-out network", numbers))
+        return self.held_out.sample(networks_for(self.seed, "held-out network", numbers))
 
     def each(self, images: int, work: Callable[[Weights], Result]) -> list[Result]:
         """Returns what ``work`` gives for the initial weights of each group of networks.
@@ -174,7 +158,7 @@ class Victims:
             return found
 
         return Groups.within(
-            self.memory,
+            self.held_out.memory,
             self.networks,
             each=architecture.bytes_in_training(images, self.rule),
             besides=architecture.bytes_in_testing(),
@@ -246,7 +230,7 @@ def victims_of(
         module: The network, where it is not built in.
         seed: Which held-out networks.
         device: Where to compute.
-        memory: Bound of bytes.
+        memory: Memory limit in bytes.
         progress: Called after every group of networks.
     """
     learners = Learners.of(distilled, data, networks, module, None, device)
@@ -257,25 +241,19 @@ def victims_of(
             "Distil with --objective poisoning, or evaluate them as they are.",
         )
     return Victims(
-        learners.network,
-        learners.sample,
+        HeldOut(learners.network, learners.sample, learners.networks, seed, memory),
         learners.data,
         objective,
-        networks=learners.networks,
-        seed=seed,
         rule=learners.distilled.rule,
-        memory=memory,
         progress=progress,
         others=_choosing(learners),
     )
 
 
 def _choosing(learners: Learners) -> Sample | None:
-    """Draws from the training networks of a pool, whose held-out ones come in order."""
-    initialization = learners.distilled.initialization
-    if not isinstance(initialization, HeldOutInit):
-        return None
-    return functools.partial(PoolInit(initialization.found).sample, learners.network)
+    """Draws networks to choose with, where the next seed does not give others."""
+    choosing = learners.distilled.initialization.choosing
+    return choosing and functools.partial(choosing.sample, learners.network)
 
 
 def _score(name: str, right: Tensor, examples: Tensor) -> ClassScore:

@@ -1,7 +1,7 @@
 """The reference every distillation is measured by: ordinary training on all real data."""
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 
@@ -16,21 +16,36 @@ from ..engine.in_place import InPlaceAdam, OnRealData
 from ..progress import Progress, ProgressCallback, silent
 
 
+@dataclass(frozen=True)
+class FullTraining:
+    """How networks are trained on all real data, by Adam.
+
+    Attributes:
+        epochs: Passes over the data.
+        batch_size: Examples of a minibatch.
+        lr: Learning rate.
+        seed: Seed of the order of the examples, and of their views if they are augmented.
+    """
+
+    epochs: int = 30
+    batch_size: int = 64
+    lr: float = 1e-3
+    seed: int = 0
+
+
+USUAL = FullTraining()
+
+
 def train_on_all(
     network: Network,
     theta0: Weights,
     data: LabelledData,
     objective: Objective,
-    *,
-    epochs: int = 30,
-    batch_size: int = 64,
-    lr: float = 1e-3,
-    seed: int = 0,
+    how: FullTraining = USUAL,
     progress: ProgressCallback = silent,
 ) -> Weights:
-    """Trains J networks with Adam on a whole data set, augmented if it is; returns weights."""
-    settings: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "lr": lr, "seed": seed}
-    *_, weights = learning_on_all(network, theta0, data, objective, **settings, progress=progress)
+    """Trains J networks on an entire data set, augmented if it is; returns their weights."""
+    *_, weights = learning_on_all(network, theta0, data, objective, how, progress)
     return weights
 
 
@@ -39,24 +54,20 @@ def learning_on_all(
     theta0: Weights,
     data: LabelledData,
     objective: Objective,
-    *,
-    epochs: int,
-    batch_size: int = 64,
-    lr: float = 1e-3,
-    seed: int = 0,
+    how: FullTraining = USUAL,
     progress: ProgressCallback = silent,
 ) -> Iterator[Weights]:
     """The same, epoch by epoch: the weights after each, which change in place."""
     engine = OnRealData(engine_for(network, objective))
-    updates = max(len(data) // batch_size, 1)
-    total = epochs * updates
+    updates = max(len(data) // how.batch_size, 1)
+    total = how.epochs * updates
 
     def batches() -> Iterator[Step]:
         for t in range(total):
-            indices = minibatch(seed, t, batch_size, len(data))
-            views = stream(seed, "training on all, views", t)
+            indices = minibatch(how.seed, t, how.batch_size, len(data))
+            views = stream(how.seed, "training on all, views", t)
             inputs, labels = data.batch(indices, network.device, network.dtype, views)
-            yield Step(inputs, labels, torch.tensor(lr))
+            yield Step(inputs, labels, torch.tensor(how.lr))
 
     for t, weights in enumerate(training(InPlaceAdam(), engine, theta0, batches())):
         progress(Progress("training on all", t, total))

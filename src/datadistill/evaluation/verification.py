@@ -109,7 +109,7 @@ class Verification:
             networks = len(self.found.values)
             capped = ", at most 1 point" if self.claim.is_accuracy else ", at most 1 %"
             return (
-                f"{CONFIDENCE:.0%} confidence over {networks} networks, "
+                f"{100 * CONFIDENCE:.0f} % confidence over {networks} networks, "
                 f"{quantile(networks):.2f} × {self._figure(self.found.std)} / √{networks}"
                 f"{capped}"
             )
@@ -153,8 +153,11 @@ def claimed_split(
     if claim.split == train.split:
         return train
     share, seed = configuration.get("validation"), configuration.get("seed")
-    known = isinstance(share, float) and 0 < share < 1 and isinstance(seed, int)
-    if claim.split != "validation" or not known:
+    if (
+        claim.split != "validation"
+        or not (isinstance(share, float) and 0 < share < 1)
+        or not isinstance(seed, int)
+    ):
         raise ArtefactError(
             f"The claim was measured on the {claim.split} split of {claim.data}, which cannot "
             "be made again from what the artefact says.",

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from ..errors import ModelError
+from ..reading import check_regular
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,11 @@ def place_weights(
                 f"The weight {name!r} in {source} has values that are not finite.",
                 "Take a file of a network whose training did not diverge.",
             )
+        if name.rpartition(".")[2] == "running_var" and bool((value < 0).any()):
+            raise ModelError(
+                f"The weight {name!r} in {source} has a variance below 0.",
+                "The file is damaged: get or make it again.",
+            )
     with torch.no_grad():
         for name, value in values.items():
             own[name].copy_(value)
@@ -175,6 +181,12 @@ def _has_matrix(layer: nn.Module) -> bool:
 def _read(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
         raise ModelError(f"There is no file {path}.", "Give the path of a file with weights.")
+    try:
+        check_regular(path)
+    except OSError as error:
+        raise ModelError(
+            f"{path} cannot be read: {error.strerror or error}.", "Give a file with weights."
+        ) from error
     match path.suffix.lower():
         case ".safetensors":
             return _read_safetensors(path)

@@ -15,6 +15,7 @@ from ..core.network import Weights
 from ..errors import PoolError
 from ..files import write_atomically
 from ..models.description import weights_hash
+from ..reading import check_regular, open_regular
 from .index import Chunk, Contents, Part, canonical
 
 KEY = "datadistill-pool"
@@ -39,7 +40,7 @@ def contents_of(
 
 
 def write_chunk(folder: Path, weights: Weights, contents: Contents) -> Path:
-    """Writes a file of networks, whole or not at all."""
+    """Writes a file of networks atomically."""
     path = folder / contents.file_name
     tensors = {name: w.detach().cpu().contiguous() for name, w in weights.items()}
     metadata = {KEY: canonical(contents.model_dump())}
@@ -65,7 +66,7 @@ def read_chunk(path: Path) -> Chunk:
 
 
 def read_network(path: Path, chunk: Chunk, number: int) -> Weights:
-    """Reads one network and nothing else of a file; checks that it is whole."""
+    """Reads one network and nothing else of a file; checks that it is complete."""
     j = number - chunk.first
     try:
         with _opened(path) as file:
@@ -79,7 +80,7 @@ def read_network(path: Path, chunk: Chunk, number: int) -> Weights:
 
 def file_hash(path: Path) -> str:
     """SHA-256 of a file's bytes."""
-    with _reading(path), path.open("rb") as file:
+    with _reading(path), open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -125,6 +126,7 @@ def _reading(path: Path) -> Generator[None]:
 @contextlib.contextmanager
 def _opened(path: Path) -> Generator["safe_open"]:
     try:
+        check_regular(path)
         file = safe_open(path, framework="pt")
     except (SafetensorError, OSError) as error:
         raise damaged(path, str(error).partition("\n")[0]) from error

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from ..errors import PoolError
 from ..files import write_atomically
 from ..models.description import Architecture
+from ..reading import read_regular
 
 SCHEMA_VERSION = 1
 SIZE_LIMIT = 2**28  # bytes
@@ -128,7 +129,7 @@ class Index(_Record):
         return {number for chunk in self.chunks_of(part) for number in chunk.numbers}
 
     def trouble(self) -> str | None:
-        """What is wrong with files that are whole but do not belong together."""
+        """What is wrong with files that are complete but do not belong together."""
         identity = self.origin.identity
         seen: dict[str, Chunk] = {}
         for part in PARTS:
@@ -155,9 +156,7 @@ def read_index(folder: Path) -> Index:
     """Reads and checks the index of a pool."""
     path = path_of(folder)
     try:
-        if path.stat().st_size > SIZE_LIMIT:
-            raise _damaged(path, f"it is larger than {SIZE_LIMIT} bytes")
-        content = json.loads(path.read_bytes())
+        content = json.loads(read_regular(path, SIZE_LIMIT))
     except FileNotFoundError:
         raise PoolError(
             f"There is no pool in {folder}: it holds no {path.name}.",
@@ -184,7 +183,7 @@ def read_index(folder: Path) -> Index:
 
 
 def write_index(folder: Path, index: Index) -> None:
-    """Writes the index, whole or not at all."""
+    """Writes the index atomically."""
     content = json.dumps(index.model_dump(mode="json"), indent=1) + "\n"
     write_atomically(path_of(folder), content.encode(), make_folder=False)
 

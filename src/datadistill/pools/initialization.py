@@ -118,7 +118,7 @@ class HeldOutInit(Initialization):
 
     Attributes:
         of: What the pool is called that was distilled for.
-        pool: The pool, where it is at hand.
+        pool: The pool, if it has been given.
         record_of: What is recorded of it.
     """
 
@@ -135,13 +135,18 @@ class HeldOutInit(Initialization):
         """How many networks the pool holds out."""
         return self.found.count("held-out")
 
+    @property
+    def choosing(self) -> PoolInit:
+        """The training networks: held-out ones come in order, whatever the seed."""
+        return PoolInit(self.found)
+
     def restored(self, weights: Weights, pool: Any = None) -> "HeldOutInit":  # noqa: ARG002
         """The same with the pool that the user named."""
         return replace(self, pool=pool)
 
     @property
     def found(self) -> Pool:
-        """The pool; an error where it is not at hand."""
+        """The pool; an error if it has not been given."""
         if self.pool is None:
             raise PoolError(
                 f"These distilled data are for networks of the pool {self.of}, which is not "

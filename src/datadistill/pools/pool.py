@@ -16,7 +16,7 @@ from .chunks import check_file, read_network
 from .index import PARTS, Chunk, Index, Origin, Part, read_index
 
 POOL_BYTES = 2**28
-"""Bytes of networks that are kept in memory, unless told otherwise."""
+"""Default memory limit, in bytes, of the networks that are kept in memory."""
 
 
 class Pool:
@@ -32,7 +32,7 @@ class Pool:
 
     Args:
         path: The folder, made by ``datadistill pretrain``.
-        memory: Bound of bytes for the networks that are kept.
+        memory: Memory limit in bytes of the networks that are kept.
     """
 
     def __init__(self, path: str | Path, memory: int = POOL_BYTES) -> None:
@@ -132,7 +132,7 @@ class Pool:
         Args:
             architecture: What the networks are to be used as.
             input_shape: The shape of one input.
-            constants: The hash of frozen parameters and buffers, where they are at hand.
+            constants: The hash of frozen parameters and buffers, if they are known.
         """
         own, shape = self.origin.architecture, self.origin.data.input_shape
         if list(input_shape) != shape:

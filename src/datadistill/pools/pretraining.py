@@ -67,9 +67,9 @@ def pretrain(
         test: Test data, on which accuracies are recorded too; they choose nothing.
         preset: ``quick``, or the ``paper``'s setting for MNIST, USPS, SVHN or CIFAR-10.
         device: Where to compute: auto, cpu, cuda or mps.
-        memory: Bound of bytes for the networks that are trained side by side.
+        memory: Memory limit in bytes of the networks that are trained side by side.
         progress: Called after every update.
-        tell: Told what happens.
+        tell: Receives messages.
         settings: Fields of :class:`PoolSettings` that differ from the preset: ``epochs``, ``lr``,
             ``batch_size``, ``seed``…
 
@@ -150,9 +150,9 @@ class Pretraining:
         """Trains the networks that are missing, with the other processes, and writes the index.
 
         Args:
-            wanted: How many networks each part shall have.
+            wanted: The number of networks of each part.
             team: The processes; each file is the work of one.
-            tell: Told what there is to do, and how long it will take.
+            tell: Receives a message with the plan and an estimate of the time.
         """
         for part, count in wanted.items():
             if count < 0:
@@ -250,7 +250,7 @@ class Pretraining:
 
 @contextlib.contextmanager
 def _going_on() -> Generator[None]:
-    """Says after an interrupt what to do."""
+    """Adds to an interrupt how to continue."""
     try:
         yield
     except KeyboardInterrupt as interrupt:

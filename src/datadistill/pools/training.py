@@ -63,7 +63,7 @@ class PoolTrainer:
         validation: The real data held out of them, if there are.
         test: The test data, if there are. They choose nothing.
         settings: How to train.
-        memory: Bound of bytes for the networks that are side by side.
+        memory: Memory limit in bytes of the networks that are side by side.
     """
 
     network: Network
@@ -90,7 +90,7 @@ class PoolTrainer:
         Args:
             part: Which part of the pool.
             numbers: Which networks of it.
-            progress: Told after every update of how many networks it was.
+            progress: Called after every update with the number of networks updated.
             limit: Stop after so many updates, and measure nothing.
         """
         lock = Lock()

@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from ..artefact import DistilledData
-from ..errors import DataError
+from ..errors import DataError, printable
 from ..files import replacing
 
 IMAGE = 0.8  # inches a side
@@ -20,7 +20,6 @@ SHOWN = 5  # learning rates that fit beside an image
 COLUMNS = 20  # images in a row at most
 MOST = 400  # images that are drawn, each of which takes a while
 LETTERS = 200  # of a title
-PLAIN_TEXT = {"font.family": "DejaVu Sans", "font.size": 7, "text.parse_math": False}
 
 
 def draw(distilled: DistilledData, path: Path) -> None:
@@ -42,13 +41,13 @@ def draw(distilled: DistilledData, path: Path) -> None:
     # Labels stand above the first step alone, unless a step takes several rows.
     pitch = IMAGE + (LABEL if rows > 1 else 0)
     top = TITLE + LABEL * (rows == 1)
-    labels = [_label(distilled, number) for number in range(count)]
+    labels = [printable(_label(distilled, number)) for number in range(count)]
     size = 9 if rows == 1 and max(map(len, labels)) <= _letters(9) else 6
     width, height = MARGIN + columns * IMAGE + 0.15, top + steps * rows * pitch + 0.15
-    with mpl.rc_context(PLAIN_TEXT):
+    with mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 7, "text.parse_math": False}):
         figure = Figure(figsize=(width, height), facecolor="white")
         FigureCanvasAgg(figure)
-        title = _cut(_title(distilled, steps * count), LETTERS)
+        title = printable(_cut(_title(distilled, steps * count), LETTERS))
         figure.text(MARGIN / width, 1 - 0.22 / height, title, va="center", fontsize=9)
         for step, number in itertools.product(range(steps), range(count)):
             row, column = divmod(number, columns)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..data import LabelledData
-from ..errors import DataError
+from ..errors import DataError, printable
 from ..files import replacing
 
 DPI = 150
@@ -39,6 +39,7 @@ def draw_samples(data: LabelledData, path: Path) -> None:
             "Only grey or colour images can be drawn.",
         )
     title, names, table = _choose(data)
+    title, names = printable(title), [printable(name) for name in names]
     pixels = _tile(data, table)
     margin = 0.3 + LETTER * max(map(len, names))
     head, foot = 0.45, 0.15

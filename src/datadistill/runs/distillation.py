@@ -135,7 +135,7 @@ class Distillation:
             engine=engine,
             processes=team.size,
             threads=torch.get_num_threads(),
-            compiled=getattr(distiller.engine, "compiled", False),
+            compiled=distiller.engine.compiled,
             dtype=str(network.dtype).removeprefix("torch."),
             **initialization.resolved_settings(),
         )
@@ -169,10 +169,7 @@ class Distillation:
 
     def images(self, state: DistillerState) -> Steps:
         """The distilled data as they stand: images, also where features are unrolled."""
-        parametrisation = self.distiller.parametrisation
-        if isinstance(parametrisation, FrozenFeatures):
-            parametrisation = parametrisation.images
-        return parametrisation.steps(state.kept)
+        return self.distiller.parametrisation.images(state.kept)
 
     def fingerprint(self, before: dict[str, str] | None = None) -> dict[str, str]:
         """Hashes of what the run works on; those of a checkpoint, where they are of the same data.

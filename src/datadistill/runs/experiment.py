@@ -103,6 +103,24 @@ def _unnamed(config: object, said: Mapping[str, str | None]) -> Iterator[tuple[s
                 yield setting, reference
 
 
+def check_code_is_used(config: RunConfig, where: str, said: Mapping[str, str | None]) -> None:
+    """Refuses Python code that the user names where a file names none: it would not be used.
+
+    Args:
+        config: Settings from a file.
+        where: Which file.
+        said: What the user has named, by setting.
+    """
+    for setting in CODE_SETTINGS:
+        own, value = getattr(config, setting), said.get(setting)
+        if value is not None and value != own and not names_code(setting, own):
+            flag = f"--{setting.replace('_', '-')}"
+            raise ConfigError(
+                f"{where} has {setting} {own}; a run that is resumed cannot change it to {value}.",
+                f"Leave {flag} out, or start another run with datadistill distill … {flag} {value}",
+            )
+
+
 def names_code(setting: str, value: str | None) -> bool:
     """Whether a setting names Python code: it has a colon, besides that of a Windows drive."""
     if value is None:

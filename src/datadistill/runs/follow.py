@@ -41,7 +41,7 @@ def follow(team: Processes, named: Named) -> None:
     prints = distillation.fingerprint(sent.fingerprint)
     check_fingerprint(sent.fingerprint, prints)
     team.link.ready()
-    with _signals_as_votes(team) as stop, using(distillation.config.engine):
+    with signals_as_votes(team) as stop, using(distillation.config.engine):
         state = sent.state.to(distillation.distiller.network.device)
         distillation, state = _proceed(distillation, state, stop)
         Outcome.of(distillation, state, loaded.test, silent)
@@ -79,7 +79,7 @@ def _proceed(
 
 
 @contextlib.contextmanager
-def _signals_as_votes(team: Processes) -> Generator[Stop]:
+def signals_as_votes(team: Processes) -> Generator[Stop]:
     """SIGTERM is a vote, which all count at the next sum; the other signals reach process 0 too."""
     stop = Stop()
 

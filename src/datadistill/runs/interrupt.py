@@ -5,6 +5,7 @@ from collections.abc import Generator
 
 from ..errors import FileError, TeamError
 from .state import RunState
+from .store.checkpoint import checkpoints_in
 from .store.folder import RunFolder
 from .team.processes import Processes
 from .team.signals import interruption
@@ -23,12 +24,23 @@ def resume_hint(folder: RunFolder) -> Generator[None]:
                 f"The run folder {folder.path} was removed during the run.",
                 "Start the run again in another folder.",
             ) from error
+        if not _can_resume(folder):
+            raise
         raise FileError(error.what, f"{error.remedy} Then resume: {command}") from error
     except TeamError as error:
+        if not _can_resume(folder):
+            raise
         raise TeamError(error.what, f"{error.remedy} To resume: {command}") from error
     except KeyboardInterrupt as interrupt:
+        if not _can_resume(folder):
+            raise type(interrupt)("nothing was saved.") from None
         what = str(interrupt) or "work since the last checkpoint will be repeated."
         raise type(interrupt)(f"{what}\nTo resume: {command}") from None
+
+
+def _can_resume(folder: RunFolder) -> bool:
+    """Whether there is a checkpoint; a run may be broken off before its first."""
+    return bool(checkpoints_in(folder.checkpoints))
 
 
 def stopped(state: RunState, stop: Stop) -> KeyboardInterrupt:

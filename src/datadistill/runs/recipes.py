@@ -1,10 +1,11 @@
 """Recipes: whole experiments as YAML files, those of this package and a user's own."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from ..errors import ConfigError, did_you_mean
+from ..errors import ConfigError, did_you_mean, printable
 from .config import PAPER, RunConfig, config_from
 from .store.yaml_files import read_yaml
 
@@ -51,6 +52,7 @@ def read_recipe(name: str, preset: Preset = "fast") -> Recipe:
             )
         path = FOLDER / f"{name}.yaml"
     settings = read_yaml(path)
+    _check_printable(settings, path)
     description = settings.pop("description", "")
     paper = settings.pop("paper", {})
     if not isinstance(paper, dict):
@@ -62,3 +64,22 @@ def read_recipe(name: str, preset: Preset = "fast") -> Recipe:
     return Recipe(
         path.stem, " ".join(str(description).split()), config_from(settings, str(path)), path
     )
+
+
+def _check_printable(settings: dict[str, Any], path: Path) -> None:
+    """Refuses control characters: values become defaults, which ``--help`` shows."""
+    for name, value in settings.items():
+        if any(text != printable(text) for text in _texts([name, value])):
+            raise ConfigError(
+                f"{path}: {name} has a control character: {value!r}.", "Remove the character."
+            )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        value = [*value.keys(), *value.values()]
+    if isinstance(value, list):
+        for one in value:
+            yield from _texts(one)
+    else:
+        yield str(value)

@@ -12,7 +12,7 @@ from ..errors import ConfigError, RunError
 from ..progress import ProgressCallback, silent
 from . import experiment
 from .config import RunConfig
-from .experiment import CODE_SETTINGS, check_no_code
+from .experiment import CODE_SETTINGS, check_code_is_used, check_no_code
 from .run import Run, Tell, no_message
 from .store.folder import RunFolder
 from .store.restore import Saved, opened
@@ -81,6 +81,7 @@ def resume_run(
         assert saved is not None
         before = config_of_run(folder, saved)
         check_no_code(before, str(folder.config), given)
+        check_code_is_used(before, str(folder.config), given)
         config = _changed(before, given)
         with team(config.processes or 1) as processes:
             if processes.size != before.processes:  # another division needs other threads

@@ -17,7 +17,6 @@ from ..evaluation import DEFAULT_BYTES, HeldOut, train_and_score
 from ..evaluation.held_out import Sample
 from ..evaluation.rate_search import EPOCHS, Choice, Rate, Score, scheduled
 from ..evaluation.result import Evaluation
-from ..pools import HeldOutInit, PoolInit
 from ..progress import Progress, ProgressCallback, silent
 from .image_sets import HELD_OUT, Counts, Make
 from .result_cache import ResultCache, Unit
@@ -141,13 +140,9 @@ class TableNetworks:
         return 1 if self.distilled.initialization.fixed else networks
 
     def others(self, count: int) -> "TableNetworks":
-        """Other networks to choose with: of the next seed, or training networks of the pool.
-
-        The held-out networks of a pool come in order, whatever the seed.
-        """
-        drawn, initialization = None, self.distilled.initialization
-        if isinstance(initialization, HeldOutInit):
-            drawn = functools.partial(PoolInit(initialization.found).sample, self.network)
+        """Other networks to choose with: of the next seed, or training networks of the pool."""
+        choosing = self.distilled.initialization.choosing
+        drawn = choosing and functools.partial(choosing.sample, self.network)
         return replace(self, count=self.few(count), seed=self.seed + 1, drawn=drawn)
 
     def train_and_test(
@@ -243,7 +238,7 @@ class TableContext:
     @property
     def drawn_from(self) -> dict[str, str]:
         """Where the networks that choose come from, if not from the next seed."""
-        from_pool = isinstance(self.distilled.initialization, HeldOutInit)
+        from_pool = self.distilled.initialization.choosing is not None
         return {"from": "training networks of the pool"} if from_pool else {}
 
     def figures(self, key: Mapping[str, object], compute: Figures, count: int) -> list[float]:

@@ -9,7 +9,7 @@ from ..core.network import Weights
 from ..data import LabelledData
 from ..evaluation import test_networks, train_on_all
 from ..evaluation.rate_search import Score, best
-from ..evaluation.reference import learning_on_all
+from ..evaluation.reference import FullTraining, learning_on_all
 from ..progress import Progress
 from .context import TableContext
 from .image_sets import HELD_OUT, ImageSets
@@ -58,8 +58,8 @@ def all_real(context: TableContext) -> TableRow:
             _initial_weights(context, number),
             train,
             context.distilled.objective,
-            epochs=epochs,
-            progress=context.shown("all real", number, count, epochs),
+            FullTraining(epochs),
+            context.shown("all real", number, count, epochs),
         )
         return _accuracies(context, weights, context.data.test)
 
@@ -86,9 +86,7 @@ def fine_tuning(context: TableContext) -> TableRow:
             theta0,
             context.data.train,
             objective,
-            epochs=epochs,
-            lr=lr,
-            seed=order,
+            FullTraining(epochs, lr=lr, seed=order),
         )
         return _accuracies(context, weights, context.data.test)
 
@@ -108,7 +106,8 @@ def _choose_fine_tuning(context: TableContext) -> tuple[float, int]:
 
     def compute(lr: float) -> list[float]:
         theta0 = _initial_weights(context)
-        trained = learning_on_all(network, theta0, rest, objective, epochs=max(EPOCHS), lr=lr)
+        how = FullTraining(max(EPOCHS), lr=lr)
+        trained = learning_on_all(network, theta0, rest, objective, how)
         return [
             _accuracies(context, weights, validation)[0]
             for epoch, weights in enumerate(trained, 1)

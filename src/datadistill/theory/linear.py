@@ -85,7 +85,7 @@ def unreachable_start(d: Tensor, t: Tensor, step: Step, excess: float = 1.0) -> 
         d: Real inputs.
         t: Their targets.
         step: Any distilled data.
-        excess: How far the loss shall stay above its minimum, at least.
+        excess: The least amount by which the loss is to exceed its minimum.
     """
     _, values, rows = torch.linalg.svd(step.inputs)
     rank = int((values > values.max() * torch.finfo(d.dtype).eps * d.shape[1]).sum())

@@ -2,6 +2,7 @@
 
 import hashlib
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from datadistill.progress import Progress
 from .test_server import (
     Behaviour,
     Site,
+    dripping,
     endless,
     fine,
     redirect,
@@ -235,3 +237,25 @@ def test_a_folder_that_cannot_be_written_is_a_file_error(site: Site, tmp_path: P
     (tmp_path / "occupied").write_text("a file")
     with pytest.raises(FileError, match="cannot be written"):
         get(source(site.serve("file", CONTENT)), tmp_path / "occupied" / "file")
+
+
+@pytest.mark.parametrize("where", ["headers", "file", "chunks"])
+def test_a_server_that_drips_without_end_is_given_up(
+    site: Site, tmp_path: Path, where: str
+) -> None:
+    slow = Patience(timeout=30, attempts=2, wait=0.01, window=0.4, least=1000)
+    url = site.serve("file", CONTENT, dripping(where))
+    begin = time.monotonic()
+    # Without size and checksum, what has come so far must not pass for the whole file.
+    with pytest.raises(UnavailableError, match=r"less than 1,000 bytes in 0\.4 s"):
+        get(Source((url,), None, None), tmp_path / "file", slow)
+    assert time.monotonic() - begin < 5
+    assert not (tmp_path / "file").exists()
+    assert len(site.requests) == 2
+
+
+def test_a_slow_server_that_is_fast_enough_is_waited_for(site: Site, tmp_path: Path) -> None:
+    patience = Patience(timeout=30, attempts=1, window=0.2, least=100)
+    url = site.serve("file", CONTENT[:40_960], fine(pause=0.06))
+    get(source(url, content=CONTENT[:40_960]), tmp_path / "file", patience)
+    assert (tmp_path / "file").read_bytes() == CONTENT[:40_960]

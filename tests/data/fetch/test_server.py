@@ -160,3 +160,20 @@ def test_the_server_serves_whole_files_and_parts() -> None:
         with urllib.request.urlopen(wanted) as answer:
             assert (answer.status, answer.read()) == (206, b"456789")
         assert site.ranges == [None, "bytes=4-"]
+
+
+def dripping(where: str, pause: float = 0.02) -> Behaviour:
+    """Sends a byte now and then, without end: in the headers, in the file or in its chunks."""
+    openings = {
+        "headers": b"HTTP/1.1 200 OK\r\nX-Drip: ",
+        "file": b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n",
+        "chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;",
+    }
+
+    def answer(handler: Answer, content: bytes) -> None:
+        handler.close_connection = True
+        handler.wfile.write(openings[where])
+        while not handler.site.closing.wait(pause):
+            handler.wfile.write(b"x")
+
+    return answer

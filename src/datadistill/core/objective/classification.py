@@ -67,7 +67,7 @@ class Classification(Objective, name="classification"):
         return (outputs.squeeze(-1) > 0).long() if outputs.shape[-1] == 1 else outputs.argmax(-1)
 
     def classes(self, outputs: torch.Size) -> int:
-        """How many classes a network with such outputs tells apart."""
+        """The number of classes of a network with such outputs."""
         if len(outputs) != 1:
             raise ModelError(
                 f"The network's output for one input has shape {tuple(outputs)}.",

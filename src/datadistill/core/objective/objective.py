@@ -17,6 +17,7 @@ class Objective(Seam, seam="objective"):
         higher_is_better: Whether a higher metric is a better one.
         learns_labels: Whether distilled labels are learned unless said otherwise.
         has_classes: Whether labels are classes, of which real images can be drawn.
+        attacks: Whether it makes networks misclassify a class; evaluation measures the attack.
         is_mean: Whether the outer loss is a mean over examples, so that they may be taken in
             parts. A class that writes a loss of its own must say so: it is not assumed.
     """
@@ -25,6 +26,7 @@ class Objective(Seam, seam="objective"):
     higher_is_better: ClassVar[bool]
     learns_labels: ClassVar[bool] = False
     has_classes: ClassVar[bool] = False
+    attacks: ClassVar[bool] = False
     is_mean: ClassVar[bool] = False
 
     def __init_subclass__(cls, **more: Any) -> None:
@@ -71,5 +73,5 @@ class Objective(Seam, seam="objective"):
         """Distilled labels as floats, which can be learned."""
 
     def classes(self, outputs: torch.Size) -> int:
-        """How many classes a network with such outputs tells apart; 0 without classes."""
+        """The number of classes of a network with such outputs; 0 without classes."""
         return 0

@@ -60,7 +60,7 @@ class OwnObjective(Classification, name="own-loss"):
         return self.reference
 
     def outer_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """The user's loss; not a number where the function is not at hand."""
+        """The user's loss; NaN if the function has not been given."""
         if self.function is None:
             return outputs.new_full((), torch.nan)
         return self.function(outputs, labels)

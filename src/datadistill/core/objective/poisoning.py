@@ -18,8 +18,8 @@ class Poisoning(Classification, name="poisoning"):
     descends the plain cross-entropy on them, as it would on honest data.
 
     Attributes:
-        attacked: K, the class that shall be called another.
-        target: T, what it shall be called.
+        attacked: K, the class that is to be misclassified.
+        target: T, the class that it is to be classified as.
     """
 
     attacked: int = 0
@@ -27,6 +27,7 @@ class Poisoning(Classification, name="poisoning"):
 
     settings = MappingProxyType({"attacked": "attacked", "target": "target"})
     metric = "accuracy on modified labels"
+    attacks = True
     is_mean = True
 
     def __post_init__(self) -> None:

@@ -61,6 +61,10 @@ class Parametrisation(Seam, seam="parametrisation"):
     def steps(self, parameters: Parameters) -> Steps:
         """The distilled data: positive learning rates, labels, and inputs in normalised space."""
 
+    def images(self, parameters: Parameters) -> Steps:
+        """The distilled data as the entire network takes them, where :meth:`steps` are features."""
+        return self.steps(parameters)
+
     def pull_back(self, parameters: Parameters, gradient: Steps) -> Tree:
         """The gradient of what is learned, from that of the steps: derived by autograd."""
         learned = leaves(parameters.learned)

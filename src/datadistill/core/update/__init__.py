@@ -3,7 +3,7 @@
 from ..seam import discover
 from .adam import Adam
 from .gradient_descent import GradientDescent
-from .loop import train, training
+from .loop import train, trained, training
 from .momentum import Momentum
 from .nesterov import Nesterov
 from .rule import UpdateRule
@@ -19,5 +19,6 @@ __all__ = [
     "UpdateRule",
     "WeightDecay",
     "train",
+    "trained",
     "training",
 ]

@@ -26,24 +26,36 @@ class Rule(Protocol):
 class GradientOf(Protocol):
     """What training needs of an engine."""
 
-    def gradient(self, weights: Weights, step: Step) -> Weights:
+    def gradient(self, weights: Weights, step: Step, /) -> Weights:
         """∇ℓ(x̃, θ)."""
         ...
+
+
+def learning(
+    rule: Rule, engine: GradientOf, theta0: Weights, steps: Iterable[Step]
+) -> Iterator[Learner]:
+    """The learner before the first step and after each, keeping no graph."""
+    learner = rule.start(theta0)
+    yield learner
+    for step in steps:
+        with torch.no_grad():
+            learner = rule.update(learner, engine.gradient(learner.weights, step), step)
+        yield learner
 
 
 def training(
     rule: Rule, engine: GradientOf, theta0: Weights, steps: Iterable[Step]
 ) -> Iterator[Weights]:
-    """θ₀, θ₁, …, θ_T: the weights before the first step and after each, keeping no graph."""
-    learner = rule.start(theta0)
-    yield learner.weights
-    for step in steps:
-        with torch.no_grad():
-            learner = rule.update(learner, engine.gradient(learner.weights, step), step)
-        yield learner.weights
+    """θ₀, θ₁, …, θ_T: the weights before the first step and after each."""
+    return (learner.weights for learner in learning(rule, engine, theta0, steps))
+
+
+def trained(rule: Rule, engine: GradientOf, theta0: Weights, steps: Iterable[Step]) -> Learner:
+    """The learner after the last step: θ_T, with what the rule carries along."""
+    last = collections.deque(learning(rule, engine, theta0, steps), maxlen=1)
+    return last.pop()
 
 
 def train(rule: Rule, engine: GradientOf, theta0: Weights, steps: Iterable[Step]) -> Weights:
     """θ_T."""
-    last = collections.deque(training(rule, engine, theta0, steps), maxlen=1)
-    return last.pop()
+    return trained(rule, engine, theta0, steps).weights

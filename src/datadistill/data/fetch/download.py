@@ -16,6 +16,7 @@ from ...private import make_private
 from ...progress import Progress, ProgressCallback, silent
 from ...version import __version__
 from ..sources import Source
+from .pace import Pace, handlers
 from .partial import ConnectionBrokenError, PartialFile, UnavailableError, writing
 
 CHUNK = 1 << 16
@@ -30,11 +31,15 @@ class Patience:
         timeout: Seconds without data before a connection counts as broken.
         attempts: Consecutive failures before the next mirror is tried.
         wait: Seconds before the second attempt; doubled for each further one.
+        window: Seconds in which at least ``least`` bytes must be received.
+        least: How many bytes; a slower connection counts as broken.
     """
 
     timeout: float = 20.0
     attempts: int = 5
     wait: float = 1.0
+    window: float = 60.0
+    least: int = 30_000
 
 
 class Downloader:
@@ -50,7 +55,8 @@ class Downloader:
     ) -> None:
         self._progress = progress
         self._patience = patience or Patience()
-        self._opener = _http_only()
+        self._pace: Pace | None = None
+        self._opener = _http_only(handlers(lambda: self._pace))
         self._answered: set[str] = set()
         self._given_up: dict[str, str] = {}
 
@@ -103,16 +109,31 @@ class Downloader:
         """Requests what is missing, once, and appends what is received."""
         headers = {"User-Agent": f"datadistill/{__version__}", "Accept-Encoding": "identity"}
         wanted = request.Request(url, headers=headers | part.range_headers(url))
-        with self._answer(wanted, host, part) as answer:
+        with self._paced() as pace, self._answer(wanted, host, part) as answer:
             start = _start(answer, part)
             total = _total(answer, start)
             part.check_length(total)
             with part.appending(start, url, _validator(answer)) as file:
                 while chunk := _read(answer):
+                    pace.add(len(chunk))
                     part.append(file, chunk)
                     done = file.tell()
                     self._progress(Progress(part.path.name, done, total or done))
         part.check_complete(total)
+
+    @contextlib.contextmanager
+    def _paced(self) -> Generator[Pace]:
+        """Watches the pace of an attempt; too slow a one is a broken connection."""
+        with Pace(self._patience.window, self._patience.least) as self._pace:
+            try:
+                yield self._pace
+            except (ConnectionBrokenError, UnavailableError):
+                if not self._pace.too_slow:
+                    raise
+        if self._pace.too_slow:  # what was received may look like the end of the file
+            raise ConnectionBrokenError(
+                f"sends less than {self._patience.least:,} bytes in {self._patience.window:g} s"
+            )
 
     @contextlib.contextmanager
     def _answer(
@@ -137,19 +158,18 @@ class Downloader:
             yield answer
 
 
-def _http_only() -> request.OpenerDirector:
+def _http_only(connecting: list[request.BaseHandler]) -> request.OpenerDirector:
     """Opens HTTP and HTTPS addresses only, wherever a server redirects to."""
     opener = request.OpenerDirector()
     for handler in (
-        request.ProxyHandler,
-        request.UnknownHandler,
-        request.HTTPHandler,
-        request.HTTPSHandler,
-        request.HTTPDefaultErrorHandler,
-        request.HTTPRedirectHandler,
-        request.HTTPErrorProcessor,
+        request.ProxyHandler(),
+        request.UnknownHandler(),
+        *connecting,
+        request.HTTPDefaultErrorHandler(),
+        request.HTTPRedirectHandler(),
+        request.HTTPErrorProcessor(),
     ):
-        opener.add_handler(handler())
+        opener.add_handler(handler)
     return opener
 
 

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Generator
 from pathlib import Path
 
+from ...reading import check_regular
 from .partial import UnavailableError
 
 NPM_TIMEOUT = 1800.0  # seconds
@@ -41,6 +42,7 @@ class Tarball:
     def __init__(self, spec: str, path: Path) -> None:
         self._spec = spec
         with self.reading("the tarball"):
+            check_regular(path)
             self._tar = tarfile.open(path)  # noqa: SIM115
 
     def read(self, member: str, limit: int) -> bytes:

@@ -9,7 +9,10 @@ from typing import BinaryIO
 
 from ...errors import FileError
 from ...files import replacing
+from ...reading import open_regular, read_regular
 from ..sources import Source
+
+NOTE_BYTES = 2**16
 
 
 class UnavailableError(Exception):
@@ -115,7 +118,7 @@ class PartialFile:
 
     def _read_origin(self) -> str:
         try:
-            return self._origin.read_text(encoding="utf-8")
+            return read_regular(self._origin, NOTE_BYTES).decode("utf-8")
         except (OSError, UnicodeDecodeError):
             return ""
 
@@ -125,7 +128,7 @@ def checksum_of(path: Path, like: str | None) -> str | None:
     if like is None:
         return None
     kind = like.partition(":")[0]
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         digest = hashlib.file_digest(file, lambda: hashlib.new(kind, usedforsecurity=False))
     return f"{kind}:{digest.hexdigest()}"
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...errors import DataError, FileError
 from ...progress import Progress, ProgressCallback
+from ...reading import open_regular
 from .npm import BAD_ARCHIVE
 
 
@@ -26,7 +27,7 @@ def unpack_archive(
     folder, temporary = archive.parent, archive.with_name(f".{archive.name}.unpacked")
     size, names = archive.stat().st_size, set[str]()
     try:
-        with archive.open("rb") as raw, tarfile.open(fileobj=raw) as tar:
+        with open_regular(archive) as raw, tarfile.open(fileobj=raw) as tar:
             for member in tar:
                 if member.isfile() and members.fullmatch(member.name):
                     _write_member(tar, member, temporary / member.name)

@@ -1,6 +1,7 @@
 """Columns of numbers in a .csv file."""
 
 import csv
+import io
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ...errors import DataError
+from ...reading import open_regular
 from ..columns import label_column
 from ..images.conversion import apply_options
 from ..inputs import warn_unscaled
@@ -18,6 +20,8 @@ from ..options import Options
 
 TEST_SHARE = 0.2
 SPLIT = "split"
+LONGEST = 1000
+"""Characters of a cell, at most."""
 
 
 def load_csv(path: Path, options: Options) -> tuple[LabelledData, LabelledData]:
@@ -59,10 +63,11 @@ def _read(path: Path) -> tuple[list[str], list[list[str]]]:
     """The names of the columns, and the cells of every other line that is not empty."""
     remedy = "Write a table with commas: names in the first line, then one example a line."
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with io.TextIOWrapper(open_regular(path), newline="", encoding="utf-8-sig") as file:
             lines = [line for line in csv.reader(file) if line]
     except (OSError, UnicodeError, csv.Error) as error:
-        raise DataError(f"{path} cannot be read: {error}.", remedy) from error
+        why = getattr(error, "strerror", None) or error
+        raise DataError(f"{path} cannot be read: {why}.", remedy) from error
     if len(lines) < 2:
         raise DataError(f"{path} has no examples.", remedy)
     names = [name.strip() for name in lines[0]]
@@ -71,6 +76,11 @@ def _read(path: Path) -> tuple[list[str], list[list[str]]]:
             raise DataError(
                 f"{path} has {len(line)} of {len(names)} cells in row {number}.",
                 remedy,
+            )
+        # NumPy gives every cell of an array the room of the longest.
+        if max(map(len, line)) > LONGEST:
+            raise DataError(
+                f"{path} has a cell of more than {LONGEST:,} characters in row {number}.", remedy
             )
     return names, lines[1:]
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ...reading import read_regular
 from .unpack import damaged
 
 HEADER = 128
@@ -35,16 +36,14 @@ def read_mat(path: Path, at_most: dict[str, int]) -> dict[str, np.ndarray]:
 
     limit = sum(at_most.values()) + 2**20
     try:
-        with path.open("rb") as file:
-            raw = file.read(limit + 1)
-        if len(raw) > limit:
-            raise ValueError(f"larger than {limit:,} bytes")
+        raw = read_regular(path, limit)
         order = _byte_order(raw)
         checked = _checked_arrays(raw, order, at_most)
         del raw
         arrays = loadmat(io.BytesIO(_file_of(checked, order)))
     except Exception as error:  # scipy may raise nearly anything
-        raise damaged(path, f"cannot be read as a .mat file: {error}") from error
+        why = getattr(error, "strerror", None) or error
+        raise damaged(path, f"cannot be read as a .mat file: {why}") from error
     for name in at_most:
         if name not in checked:
             raise damaged(path, f"has no array called {name}")

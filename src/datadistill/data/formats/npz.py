@@ -2,6 +2,7 @@
 
 import io
 import math
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import torch
 
 from ...errors import DataError
+from ...reading import FREE_BYTES, MOST_EXPANSION, open_regular
 from ..images.augmentation import PadCropFlip
 from ..images.conversion import apply_options
 from ..inputs import channels_first, warn_unscaled
@@ -22,8 +24,6 @@ REQUIRED = ("train_inputs", "train_labels", "test_inputs", "test_labels")
 OPTIONAL = ("class_names", "mean", "std")
 KINDS = "biufUS"  # numbers and strings; never objects, which are pickles
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-FREE_BYTES = 2**26
-MOST_EXPANSION = 200  # real data are not compressed further than this; zip bombs are
 HEADER_BYTES = 10_000
 
 
@@ -82,22 +82,24 @@ def _bad(path: Path, what: str) -> DataError:
 
 def _read(path: Path) -> dict[str, np.ndarray]:
     try:
-        with zipfile.ZipFile(path) as file:
+        with open_regular(path) as raw, zipfile.ZipFile(raw) as file:
+            stored = os.fstat(raw.fileno()).st_size
             members = {member.filename: member for member in file.infolist()}
             missing = [name for name in REQUIRED if f"{name}.npy" not in members]
             if missing:
                 raise _bad(path, f"has no array called {missing[0]}")
             wanted = [name for name in (*REQUIRED, *OPTIONAL) if f"{name}.npy" in members]
-            return {name: _member(path, file, members[f"{name}.npy"]) for name in wanted}
+            return {name: _member(path, stored, file, members[f"{name}.npy"]) for name in wanted}
     except DataError:
         raise
     except Exception as error:  # a damaged zip file can raise nearly anything
-        raise _bad(path, f"cannot be read: {error or type(error).__name__}") from error
+        why = getattr(error, "strerror", None) or error or type(error).__name__
+        raise _bad(path, f"cannot be read: {why}") from error
 
 
-def _member(path: Path, file: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+def _member(path: Path, stored: int, file: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
     """Reads one array, if the file has as many bytes as its header says."""
-    size, packed = member.file_size, min(member.compress_size, path.stat().st_size)
+    size, packed = member.file_size, min(member.compress_size, stored)
     if size > FREE_BYTES and size > MOST_EXPANSION * packed:
         raise _bad(path, f"would expand {member.filename} from {packed:,} to {size:,} bytes")
     if member.compress_type not in METHODS:

@@ -5,6 +5,7 @@ from xml.etree.ElementTree import Element, ParseError, TreeBuilder
 from xml.parsers import expat
 
 from ...errors import DataError
+from ...reading import read_regular
 
 MOST_BYTES = 2**20
 
@@ -26,11 +27,7 @@ def read_xml(path: Path) -> Element:
     parser.EndElementHandler = builder.end
     parser.CharacterDataHandler = builder.data
     try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise ParseError("the file is too large")
-        parser.Parse(content, True)
+        parser.Parse(read_regular(path, MOST_BYTES), True)
         return builder.close()
     except OSError as error:
         raise DataError(

@@ -7,6 +7,9 @@ import numpy as np
 
 from .unpack import damaged, unpack
 
+VALUE_BYTES = 16  # of ``index:value``, on average more than any file has
+MOST_VALUE_BYTES = 64  # of a single one
+
 
 def read_svmlight(path: Path, values: int, at_most: int) -> tuple[np.ndarray, np.ndarray]:
     """Reads a dense array (examples, values) and the labels.
@@ -14,11 +17,15 @@ def read_svmlight(path: Path, values: int, at_most: int) -> tuple[np.ndarray, np
     Args:
         path: The file, compressed or not.
         values: How many values each example has.
-        at_most: How many bytes of text it can contain.
+        at_most: How many examples it can have.
     """
     from sklearn.datasets import load_svmlight_file  # slow to import
 
-    text = unpack(path, at_most)
+    text = unpack(path, at_most * values * VALUE_BYTES)
+    if text.count(b"\n") > at_most:  # each would become a whole row
+        raise damaged(path, f"has more than {at_most:,} lines, the most possible")
+    if max(map(len, text.split(b"\n"))) > values * MOST_VALUE_BYTES:
+        raise damaged(path, f"has a line that is longer than {values} values")
     try:
         sparse, labels = load_svmlight_file(
             io.BytesIO(text),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from ...errors import DataError
+from ...reading import open_regular
 
 PIECE = 2**20
 
@@ -20,13 +21,14 @@ def unpack(path: Path, at_most: int) -> bytearray:
     """
     content = bytearray()
     try:
-        with path.open("rb") as raw, _unpacking(raw) as file:
+        with open_regular(path) as raw, _unpacking(raw) as file:
             while piece := file.read(PIECE):
                 content += piece
                 if len(content) > at_most:
                     raise damaged(path, f"has more than {at_most:,} bytes, the most possible")
     except (OSError, EOFError, zlib.error) as error:
-        raise damaged(path, f"cannot be read: {error}") from error
+        why = getattr(error, "strerror", None) or error
+        raise damaged(path, f"cannot be read: {why}") from error
     return content
 
 

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import signal
+import stat
 import struct
 import sys
 import warnings
@@ -19,6 +20,7 @@ from PIL import Image, ImageOps
 
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "PPM", "TIFF", "WEBP")
 PIXELS_ALLOWED = 50_000_000
+BYTES_ALLOWED = 2**30  # of a file; 50 million pixels of 16 bits in colour have 0.3 of it
 TRIES = 10
 DRAWS = 2 * TRIES + 3
 ENTRY_BYTES = 512  # overhead of one cache entry, roughly
@@ -103,7 +105,7 @@ def read_image(path: str, channels: int) -> Image.Image:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters is raised
-            with Image.open(path, formats=FORMATS) as image:
+            with _opened(path) as file, Image.open(file, formats=FORMATS) as image:
                 _check_size(image)
                 image.load()
                 _turn_upright(image)
@@ -118,6 +120,22 @@ def read_image(path: str, channels: int) -> Image.Image:
             "Replace or remove this file. It is damaged, or its format is not one of "
             f"{', '.join(FORMATS)}.",
         ) from error
+
+
+def _opened(path: str) -> BinaryIO:
+    """Opens a regular file; a FIFO could block, and a device never end."""
+    file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115 - Path has no opener
+    found = os.fstat(file.fileno())
+    if stat.S_ISREG(found.st_mode) and found.st_size <= BYTES_ALLOWED:
+        return file
+    file.close()
+    raise ImageError(
+        "is not a regular file of at most 1 GiB", "Replace or remove this file of the data set."
+    )
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def as_pixels(image: Image.Image, channels: int) -> np.ndarray:

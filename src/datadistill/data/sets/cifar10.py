@@ -11,6 +11,7 @@ from typing import IO, cast
 import numpy as np
 import torch
 
+from ...reading import open_regular
 from ..data_set import DataSet, register
 from ..folder import find_file
 from ..formats.unpack import damaged, unpack
@@ -77,7 +78,7 @@ def _members(path: Path) -> dict[str, bytes]:
     """Reads the six batches from the archive into memory, and no other member."""
     found: dict[str, bytes] = {}
     try:
-        with gzip.open(path) as unpacked:
+        with open_regular(path) as raw, gzip.open(raw) as unpacked:
             stream = cast("IO[bytes]", _Limited(unpacked, path))
             with tarfile.open(fileobj=stream, mode="r|") as tar:
                 for member in tar:

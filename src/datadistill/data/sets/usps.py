@@ -18,7 +18,7 @@ from ..normalization import Normalization
 from ..options import Options
 from ..sources import mirrored
 
-MOST_BYTES = 10_000 * 256 * 16
+MOST_EXAMPLES = 10_000
 SIZE = 28  # as the paper shows them to a network made for MNIST
 MARGIN = 3
 
@@ -51,7 +51,7 @@ def _with_margin(data: LabelledData) -> LabelledData:
 
 def _split(folder: Path, name: str, split: str) -> LabelledData:
     path = find_file(folder, f"{name}.bz2", name)
-    pixels, labels = read_svmlight(path, values=256, at_most=MOST_BYTES)
+    pixels, labels = read_svmlight(path, values=256, at_most=MOST_EXAMPLES)
     if not pixels.size or pixels.min() < -1 or pixels.max() > 1:
         raise damaged(path, "has values outside −1 to 1: not USPS")
     if not np.isin(labels, np.arange(1, 11)).all():

@@ -18,6 +18,7 @@ from pathlib import Path
 import torch
 
 from ...notices import warn_once
+from ..choice import chosen
 from .kept import find, hash_of, keep, load
 
 SOURCE = Path(__file__).with_name("convolution.c")
@@ -39,32 +40,39 @@ class Kernels:
         identity: The hash of its bytes.
         reason: Why there is none, in a few words that name no file.
         remedy: What to do about that.
+        failed: Whether something is wrong, and they are not just turned off.
     """
 
     functions: ctypes.CDLL | None = None
     identity: str = ""
     reason: str = ""
     remedy: str = ""
+    failed: bool = False
 
     def __str__(self) -> str:
         return self.identity or f"none: {self.reason}"
 
 
-@lru_cache
 def kernels(dtype: torch.dtype) -> Kernels:
     """The functions for a floating-point type; if they cannot be had, the user is told once."""
-    if dtype not in REALS:
-        return Kernels(reason=f"not for {str(dtype).removeprefix('torch.')}")
-    if os.environ.get("DATADISTILL_KERNELS") == "0":
-        return Kernels(reason=TURNED_OFF, remedy="Unset DATADISTILL_KERNELS.")
-    found = _made(REALS[dtype])
-    if found.functions is None:
+    found = loaded(dtype)
+    if found.failed and chosen() != "kernels":  # where it is an error
         warn_once(
             f"No C kernels ({found.reason}): torch computes convolutions, which takes longer and "
             f"changes the last bits of results. {found.remedy} "
             "To do without: DATADISTILL_ENGINE=torch."
         )
     return found
+
+
+@lru_cache
+def loaded(dtype: torch.dtype) -> Kernels:
+    """The same, tried once in a process and not told."""
+    if dtype not in REALS:
+        return Kernels(reason=f"not for {str(dtype).removeprefix('torch.')}")
+    if os.environ.get("DATADISTILL_KERNELS") == "0":
+        return Kernels(reason=TURNED_OFF, remedy="Unset DATADISTILL_KERNELS.")
+    return _made(REALS[dtype])
 
 
 def library(dtype: torch.dtype) -> ctypes.CDLL | None:
@@ -76,7 +84,7 @@ def _made(real: str) -> Kernels:
     name = os.environ.get("CC", "cc")
     compiler = shutil.which(name)
     if compiler is None:
-        return Kernels(reason="no C compiler", remedy="Install one, or name it in CC.")
+        return _lost("no C compiler", "Install one, or name it in CC.")
     failure = Kernels()
     for processor in FOR_THIS_PROCESSOR:
         try:
@@ -92,15 +100,19 @@ def _made(real: str) -> Kernels:
 def _failure(error: Exception, compiler: str) -> Kernels:
     """What failed, in words that are the same on every machine, and what to do."""
     if not isinstance(error, OSError):
-        tried = f"{compiler} -O3 -march=native -shared"
-        return Kernels(reason="the compiler failed", remedy=f"Check that {tried} works.")
+        check = f"Check that {compiler} -O3 -march=native -shared works."
+        return _lost("the compiler failed", check)
     if error.errno in (errno.EMFILE, errno.ENFILE):
-        return Kernels(reason="too many open files", remedy="Raise the limit: ulimit -n 1024.")
-    if error.errno in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT):
+        return _lost("too many open files", "Raise the limit: ulimit -n 1024.")
+    if error.errno in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.ENOENT):
         place = "Set TMPDIR to a folder with free space."
-        return Kernels(reason="no temporary folder to compile in", remedy=place)
+        return _lost("no temporary folder to compile in", place)
     what = error.strerror or str(error).rpartition(":")[2].strip() or type(error).__name__
-    return Kernels(reason=f"they cannot be loaded: {what}"[:80], remedy="Check the compiler.")
+    return _lost(f"they cannot be loaded: {what}"[:80], "Check the compiler.")
+
+
+def _lost(reason: str, remedy: str) -> Kernels:
+    return Kernels(reason=reason, remedy=remedy, failed=True)
 
 
 def _content(compiler: str, flags: list[str]) -> bytes:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ...core.distiller import Distiller, DistillerState
 from ...durations import time_text
-from ...engine import FastEngine, Team
+from ...engine import Team
 from ..config import RunConfig
 from ..distillation import Distillation
 from ..experiment import Experiment
@@ -64,7 +64,7 @@ def divisions(distillation: Distillation) -> list[Division]:
     found = [Division(1, threads, _seconds(distillation, 1, threads))]
     if found[0].seconds < LONG_SECONDS:
         found.append(Division(1, 1, _seconds(distillation, 1, 1)))
-    divisible = isinstance(distillation.distiller.engine, FastEngine) and networks > 1
+    divisible = distillation.distiller.engine.divisible and networks > 1
     if divisible and found[0].seconds < LONG_SECONDS:
         processes = min(threads, networks)
         found.append(Division(processes, 1, _seconds(distillation, processes, 1)))
@@ -119,9 +119,7 @@ def divided(experiment: Experiment) -> tuple[Experiment, list[Division]]:
 def may_be_compiled(distillation: Distillation, chosen: Division) -> bool:
     """Whether a run is so long that it is worth trying to compile its updates."""
     whole = distillation.config.iterations * chosen.seconds
-    engine = distillation.distiller.engine
-    compilable = isinstance(engine, FastEngine) and engine.compilable
-    return compilable and whole >= COMPILED_RUN_SECONDS
+    return distillation.distiller.engine.compilable and whole >= COMPILED_RUN_SECONDS
 
 
 def _seconds(
@@ -148,8 +146,7 @@ def compiled_rightly(
     compiled: Distiller, plain: Distiller, state: DistillerState, batch: tuple[Tensor, Tensor]
 ) -> bool:
     """Whether updates could be compiled, and give the gradient that they give without."""
-    engine = compiled.engine
-    if not isinstance(engine, FastEngine) or not engine.functions or engine.functions.failed:
+    if not compiled.engine.compiled:
         return False
     found, expected = (
         torch.cat([one.flatten() for one in distiller.gradient(state, batch)[1].values()])

@@ -148,7 +148,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
         header = _Header.model_validate(raw_header)
         config = config_from(header.configuration)
         state = _state(header, tensors)
-    except (ValidationError, ConfigError) as error:
+        _check_numbers(tensors)
+    except (ValidationError, ConfigError, ValueError) as error:
         what = str(error).partition("\n")[0]
         raise ArtefactError(f"{path} is not a valid checkpoint: {what}", "Delete it.") from None
     except KeyError as error:
@@ -161,6 +162,14 @@ def read_checkpoint(path: Path) -> Checkpoint:
             f"Rename it to {path_of(path.parent, header.outer_step).name}.",
         )
     return Checkpoint(state, config, header.fingerprint, header.log)
+
+
+def _check_numbers(tensors: dict[str, Tensor]) -> None:
+    for name, tensor in tensors.items():
+        if not tensor.is_floating_point():
+            continue
+        if tensor.element_size() < 2 or not torch.isfinite(tensor).all():  # float8 has no isfinite
+            raise ValueError(f"{name} is not finite")
 
 
 def newest(folder: Path) -> tuple[Checkpoint, list[str]]:

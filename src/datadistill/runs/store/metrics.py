@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...errors import RunError
 from ...files import Appended, appending
+from ...reading import read_regular
 
 Figure = Annotated[float, Field(allow_inf_nan=False)]
 CHECK = "check"
@@ -135,7 +136,7 @@ class _Line:
 
 def _lines(path: Path) -> Iterator[tuple[_Line, MetricsRow]]:
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except OSError as error:
         raise RunError(
             f"{path} cannot be read: {error.strerror or error}.", "Check the path."

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...errors import RunError
 from ...files import write_atomically
+from ...reading import open_regular, read_regular
 
 LIMIT = 2**26  # bytes
 
@@ -22,9 +23,7 @@ def read_results(path: Path) -> dict[str, Any]:
         RunError: The file is damaged. It is never taken as empty, so nobody overwrites it.
     """
     try:
-        if path.stat().st_size > LIMIT:
-            raise _damaged(path, f"it is larger than {LIMIT} bytes")
-        content = json.loads(path.read_bytes())
+        content = json.loads(read_regular(path, LIMIT))
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -61,7 +60,7 @@ def write_results(
 def file_hash(path: Path) -> str:
     """SHA-256 of a file's bytes."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise RunError(

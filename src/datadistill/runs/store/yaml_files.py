@@ -7,10 +7,13 @@ from typing import Any
 import yaml
 
 from ...errors import ConfigError
+from ...reading import read_regular
 from ..config import RunConfig, config_from
 
 SIZE_LIMIT = 2**20  # bytes
 DEPTH_LIMIT = 20
+TEXT = "tag:yaml.org,2002:str"
+NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
 class _PlainLoader(yaml.SafeLoader):
@@ -25,6 +28,8 @@ class _PlainLoader(yaml.SafeLoader):
         if self.depth > DEPTH_LIMIT:
             raise yaml.YAMLError("it is nested too deeply")
         node = super().compose_node(parent, index)
+        if isinstance(node, yaml.ScalarNode) and node.tag in NUMBERS and ":" in node.value:
+            node.tag = TEXT  # YAML 1.1 reads 1:30 as 90, in base 60; here it is a text
         self.depth -= 1
         return node
 
@@ -43,16 +48,11 @@ _PlainLoader.add_implicit_resolver(
 def read_yaml(path: Path) -> dict[str, Any]:
     """Reads a file of names and values."""
     try:
-        with path.open("rb") as file:
-            content = file.read(SIZE_LIMIT + 1)
+        content = read_regular(path, SIZE_LIMIT)
     except OSError as error:
         raise ConfigError(
-            f"{path} cannot be read: {error.strerror or error}.", "Check the path."
+            f"{path} cannot be read: {error.strerror or error}.", "Name a YAML file of settings."
         ) from None
-    if len(content) > SIZE_LIMIT:
-        raise ConfigError(
-            f"{path} is too large for a file of settings.", "Name a YAML file of settings."
-        )
     return parse_yaml(content, str(path))
 
 

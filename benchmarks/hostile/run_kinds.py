@@ -1,0 +1,233 @@
+"""Files of runs, pools and networks."""
+
+import functools
+import math
+import random
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from pydantic import TypeAdapter
+from tests.pools import helpers as pools
+from tests.runs.helpers import go
+from torch import nn
+
+import datadistill as dd
+from datadistill.artefact.container import decode, encode, read_container
+from datadistill.models import load_weights
+from datadistill.runs.recipes import read_recipe, recipe_names
+from datadistill.runs.store.checkpoint import check_like, read_checkpoint
+from datadistill.runs.store.folder import RunFolder
+from datadistill.runs.store.metrics import read_metrics
+from datadistill.runs.store.yaml_files import read_config
+from datadistill.tables.result_cache import ResultCache, Unit
+
+from .kinds import (
+    Kind,
+    NotFiniteError,
+    SilentChangeError,
+    check_finite,
+    either,
+    in_header,
+    in_json,
+    in_zip,
+)
+from .mutation import changed, changed_lines, changed_value
+
+STEP = "step-00000012.safetensors"
+
+
+@functools.cache
+def _run() -> Path:
+    """A small finished run."""
+    path = Path(tempfile.mkdtemp(prefix="hostile-run-"))
+    go(path)
+    return path
+
+
+@functools.cache
+def _pool() -> Path:
+    path = Path(tempfile.mkdtemp(prefix="hostile-pool-"))
+    pools.make(path, networks=4, held_out=2)
+    return path
+
+
+def _of_run(name: str, folder: Path) -> Path:
+    shutil.copytree(_run(), folder, dirs_exist_ok=True)
+    return folder / name
+
+
+def _of_pool(name: str, folder: Path) -> Path:
+    shutil.copytree(_pool(), folder, dirs_exist_ok=True)
+    return folder / next(p.name for p in sorted(folder.iterdir()) if p.name.startswith(name))
+
+
+def _use_checkpoint(path: Path) -> None:
+    read_checkpoint(path)
+    found, original = (
+        read_container(p, "checkpoint") for p in (path, _run() / "checkpoints" / STEP)
+    )
+    same = found[0].keys() == original[0].keys() and all(
+        torch.equal(found[0][name], tensor) for name, tensor in original[0].items()
+    )
+    if not same or found[1] != original[1]:
+        raise SilentChangeError
+
+
+def _use_whole_checkpoint(path: Path) -> None:
+    """A checkpoint with a valid hash: what resume checks, then its numbers."""
+    found, original = read_checkpoint(path), read_checkpoint(_run() / "checkpoints" / STEP)
+    best = original.state.best
+    assert best is not None
+    check_like(found.state, original.state.distiller, best.steps)
+    check_finite(*read_container(path, "checkpoint")[0].values())
+    _check_plain_numbers(found.config.mapping())
+
+
+def _hashed_again(content: bytes, draw: random.Random) -> bytes:
+    tensors, header = decode(content, "checkpoint", "valid")
+    if draw.random() < 0.5:
+        header = changed_value(header, draw)
+        header = header if isinstance(header, dict) else {"schema_version": header}
+    else:
+        name = draw.choice(sorted(tensors))
+        tensors[name] = _another(tensors[name], draw)
+    return encode(tensors, header, "checkpoint")
+
+
+def _another(tensor: torch.Tensor, draw: random.Random) -> torch.Tensor:
+    match draw.randrange(6):
+        case 0:
+            return tensor.flatten()[: draw.randrange(4)]
+        case 1:
+            return tensor.to(draw.choice((torch.int64, torch.float64, torch.float8_e4m3fn)))
+        case 2:
+            return torch.zeros(draw.choice(((), (0,), (1, 1), (3, 0, 2))))
+        case _:
+            flat = tensor.clone().flatten().float()
+            value = draw.choice((math.nan, math.inf, -1.0, 3e38))
+            flat[draw.randrange(len(flat)) if len(flat) else slice(0)] = value
+            return flat.reshape(tensor.shape).to(tensor.dtype)
+
+
+def _use_metrics(path: Path) -> None:
+    rows, found = read_metrics(_run() / "metrics.jsonl"), read_metrics(path)
+    if found != rows[: len(found)]:
+        raise SilentChangeError
+
+
+def _use_results(path: Path) -> None:
+    RunFolder(path.parent).read_results()
+    cache = ResultCache.read(path, {})
+    for key in ({}, {"a": 1}):
+        cache = ResultCache(None, cache.context, cache.known)
+        if not 0 <= cache.get(key, lambda: 0.5, TypeAdapter[float](Unit)) <= 1:
+            raise NotFiniteError
+
+
+def _make_results(folder: Path) -> Path:
+    path = folder / "results.json"
+    for key in ({}, {"a": 1}):
+        ResultCache.read(path, {}).get(key, lambda: 0.25, TypeAdapter[float](Unit))
+    return path
+
+
+def _check_plain_numbers(value: Any) -> None:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for one in value:
+            _check_plain_numbers(one)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise NotFiniteError
+
+
+def _use_config(path: Path) -> None:
+    _check_plain_numbers(read_config(path).mapping())
+
+
+def _make_recipe(folder: Path) -> Path:
+    path = folder / "mine.yaml"
+    name = recipe_names()[len(folder.name) % 3]
+    path.write_bytes(read_recipe(name).path.read_bytes())
+    return path
+
+
+def _use_recipe(path: Path) -> None:
+    for preset in ("fast", "paper"):
+        _check_plain_numbers(read_recipe(str(path), preset).config.mapping())
+
+
+def _use_pool(path: Path) -> None:
+    pool, original = dd.Pool(path.parent), dd.Pool(_pool())
+    for part in ("train", "held-out"):
+        # A pool may lose networks, but not change one.
+        for number in range(min(pool.count(part), original.count(part))):
+            found, wanted = pool.network(part, number), original.network(part, number)
+            check_finite(*found.values())
+            same = found.keys() == wanted.keys() and all(map(torch.equal, *_sorted(found, wanted)))
+            if not same:
+                raise SilentChangeError
+        for accuracy in pool.accuracies(part):
+            if not 0 <= accuracy <= 1:
+                raise NotFiniteError
+    repr(pool)
+    if pool.count("train"):
+        pool.fixed()
+    pool.check_fits(original.origin.architecture, original.origin.data.input_shape)
+
+
+def _sorted(*weights: Any) -> list[list[torch.Tensor]]:
+    return [[one[name] for name in sorted(one)] for one in weights]
+
+
+def _module() -> nn.Module:
+    return nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 2))
+
+
+def _make_weights(suffix: str, folder: Path) -> Path:
+    path, weights = folder / f"weights.{suffix}", _module().state_dict()
+    if suffix == "safetensors":
+        safetensors.torch.save_file(weights, path)
+    else:
+        torch.save(weights, path, _use_new_zipfile_serialization=suffix == "pth")
+    return path
+
+
+def _use_weights(path: Path) -> None:
+    for partial in (False, True):
+        module = _module()
+        try:
+            load_weights(module, path, partial=partial)
+        except dd.errors.DataDistillError:
+            if partial:
+                raise
+        check_finite(*module.state_dict().values())
+        check_finite(module.double().eval()(torch.ones(2, 4).double()))
+
+
+def _named(name: str, make: Any) -> Any:
+    return functools.partial(make, name)
+
+
+KINDS = (
+    Kind("checkpoint", _named(f"checkpoints/{STEP}", _of_run), _use_checkpoint),
+    Kind(
+        "checkpoint, hashed again",
+        _named(f"checkpoints/{STEP}", _of_run),
+        _use_whole_checkpoint,
+        _hashed_again,
+    ),
+    Kind("metrics", _named("metrics.jsonl", _of_run), _use_metrics, either(changed, changed_lines)),
+    Kind("config", _named("config.yaml", _of_run), _use_config, either(changed, changed_lines)),
+    Kind("results", _make_results, _use_results, either(changed, in_json)),
+    Kind("pool index", _named("index", _of_pool), _use_pool, either(changed, in_json, in_json)),
+    Kind("pool networks", _named("train", _of_pool), _use_pool, either(changed, in_header)),
+    Kind("recipe", _make_recipe, _use_recipe, either(changed, changed_lines, changed_lines)),
+    Kind("weights", _named("safetensors", _make_weights), _use_weights, either(changed, in_header)),
+    Kind("weights, zip", _named("pth", _make_weights), _use_weights, either(changed, in_zip)),
+    Kind("weights, pickle", _named("pt", _make_weights), _use_weights),
+)
