@@ -97,7 +97,7 @@ def is_finished(folder: RunFolder, state: RunState, iterations: int) -> bool:
     """Whether the results of a run's last outer step are written.
 
     Raises:
-        RunError: The results or the artefact are those of another run.
+        RunError: The results are those of another run.
     """
     written = folder.read_results().get("run")
     if not isinstance(written, dict) or state.outer_step < iterations:
@@ -109,7 +109,6 @@ def is_finished(folder: RunFolder, state: RunState, iterations: int) -> bool:
             f"{folder.results} holds the results of another run.",
             "Put back the run's own, or remove it: it is then written again.",
         )
-    check_artefact(folder.distilled, folder.results)
     return True
 
 
@@ -117,9 +116,11 @@ def load_finished(folder: RunFolder, distillation: Distillation) -> DistilledDat
     """The distilled data of a finished run, with the network and the pool at hand.
 
     Raises:
-        DataDistillError: If the file cannot be read.
+        RunError: The artefact is that of another run.
+        DataDistillError: The file is damaged or missing.
     """
     distilled = load(folder.distilled)
+    check_artefact(folder.distilled, folder.results)
     pool = getattr(distillation.distiller.initialization, "pool", None)
     return replace(distilled, module=distillation.module, pool=pool)
 
