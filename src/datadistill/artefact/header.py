@@ -22,6 +22,7 @@ from ..core.update import UpdateRule
 from ..engine import Engines
 from ..errors import ConfigError
 from ..models.description import Architecture
+from ..values import titled
 from .bounds import Count, Moderate, Scale, Text, Whole, check_plain
 from .claim import Claim as Claim
 
@@ -141,3 +142,9 @@ class Header(_Record):
     engines: Engines = ()
     """The engines that computed the data, in order; none if that is not known."""
     versions: dict[str, Text]
+
+    def __str__(self) -> str:
+        reaches = f": {self.claim}" if self.claim else ""
+        return f"{self.data} for {self.architecture.name}, {self.initialization.kind}{reaches}"
+
+    __repr__ = titled

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ..errors import ConfigError
+from ..values import one_line, same
 from .adjoint import Adjoint, BackGradient
 from .distilled import Steps, noise
 from .engine import Engine, Found, PlainEngine
@@ -49,6 +50,9 @@ class DistillerState:
     average: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     rejected: int = 0
     rejected_in_a_row: int = 0
+
+    __repr__ = one_line
+    __eq__ = same
 
     @property
     def current(self) -> Parameters:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from ..values import different, one_line, same
 from .network import Weights
 
 
@@ -19,6 +20,10 @@ class Learner(NamedTuple):
 
     weights: Weights
     memory: Mapping[str, Weights] = {}
+
+    __repr__ = one_line
+    __eq__ = same
+    __ne__ = different
 
     def leaves(self) -> list[Tensor]:
         """All tensors in a fixed order."""

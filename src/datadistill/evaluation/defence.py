@@ -21,6 +21,7 @@ from ..core.random import stream
 from ..core.update import UpdateRule, trained
 from ..data import LabelledData
 from ..errors import ConfigError
+from ..values import one_line
 from .poisoning import Attacked, Victims
 
 CAPS = (30.0, 10.0, 3.0, 1.0)
@@ -73,6 +74,8 @@ class Defended:
     figures: Attacked
     stopped: float
     honest: float
+
+    __repr__ = one_line
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from ..engine.team import ALONE, Team
 from ..engine.testing import Sums, Tester
 from ..errors import ConfigError
 from ..progress import Progress, ProgressCallback
+from ..values import one_line
 from .result import Evaluation
 from .testing import evaluation_of, joined
 
@@ -50,6 +51,8 @@ class HeldOut:
     seed: int = 0
     memory: int = DEFAULT_BYTES
     team: Team = ALONE
+
+    __repr__ = one_line
 
     def __post_init__(self) -> None:
         if self.networks < 1:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from ..errors import ModelError
 from ..reading import check_regular
+from ..values import titled
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class WeightsReport:
     unexpected: tuple[str, ...]
     mismatched: Mapping[str, str]
     reset: tuple[str, ...]
+
+    __repr__ = titled
 
     @property
     def complete(self) -> bool:

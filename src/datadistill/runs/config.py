@@ -14,6 +14,7 @@ from ..core.seam import parse
 from ..core.settings import DistillerConfig, Outer, default_networks
 from ..engine.team import check_division
 from ..errors import ConfigError, did_you_mean
+from ..values import one_line
 from .seams import check_names
 from .settings import (
     GROUPS,
@@ -54,6 +55,8 @@ class RunConfig(
     The groups in :mod:`datadistill.runs.settings` describe them. The outer schedule is our own;
     :data:`PAPER` holds the paper's.
     """
+
+    __repr__ = one_line
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -42,6 +42,7 @@ from ..engine.team import check_division
 from ..errors import NonFiniteError
 from ..evaluation import Evaluation, HeldOut, evaluate, train_and_score
 from ..pools import at_most, check_enough
+from ..values import one_line
 from .config import MACHINE, RunConfig
 from .initialization import InitialWeights
 from .seams import Given, make, make_rule
@@ -83,6 +84,8 @@ class Distillation:
     split: Split | None = None
     team: Processes = field(default_factory=Processes)
     notes: tuple[str, ...] = ()
+
+    __repr__ = one_line
 
     @classmethod
     def prepare(

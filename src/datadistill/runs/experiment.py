@@ -13,6 +13,7 @@ from ..core.seam import parse
 from ..data import LabelledData
 from ..data.labels import as_classes, check_several_classes
 from ..errors import ConfigError, TeamError
+from ..values import one_line
 from .config import RunConfig
 from .distillation import Distillation
 from .seams import SEAMS, make
@@ -40,6 +41,8 @@ class Experiment:
     train: LabelledData
     test: LabelledData
     module: nn.Module
+
+    __repr__ = one_line
 
     def prepare(self, team: Processes | None = None) -> Distillation:
         """The distillation, for this process alone or as one of a team; reads no data again."""

@@ -10,6 +10,7 @@ from ..errors import RunError
 from ..evaluation import evaluate
 from ..models.description import weights_hash
 from ..progress import ProgressCallback
+from ..values import one_line
 from .distillation import Distillation
 from .state import RunState
 from .store.folder import RunFolder
@@ -29,6 +30,8 @@ class Outcome:
     last: DistilledData
     best: DistilledData | None
     kept: DistilledData
+
+    __repr__ = one_line
 
     @classmethod
     def of(

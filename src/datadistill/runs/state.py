@@ -11,6 +11,7 @@ from ..artefact import Claim
 from ..core.distilled import Steps
 from ..core.distiller import DistillerState
 from ..engine import Engines
+from ..values import one_line, same
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,9 @@ class Measured:
     outer_step: int
     steps: Steps
     reached: Claim
+
+    __repr__ = one_line
+    __eq__ = same
 
     def noise(self) -> float:
         """The standard error of what they reach: over networks, and over examples if it is a share.
@@ -56,6 +60,9 @@ class RunState:
     last: Measured | None = None
     seconds: float = 0.0
     engines: Engines = ()
+
+    __repr__ = one_line
+    __eq__ = same
 
     @property
     def outer_step(self) -> int:

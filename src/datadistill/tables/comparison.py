@@ -10,6 +10,7 @@ from ..data import LabelledData
 from ..evaluation import evaluate, test_networks, train_on_all
 from ..evaluation.rate_search import LEARNING_RATES, search
 from ..progress import ProgressCallback, silent
+from ..values import one_line
 from .context import TableNetworks
 from .image_sets import HELD_OUT
 
@@ -36,6 +37,8 @@ class Comparison:
     rate: float
     epochs: int
     all_real: float
+
+    __repr__ = one_line
 
     @property
     def random_real_mean(self) -> float:

@@ -18,6 +18,7 @@ from ..evaluation.held_out import Sample
 from ..evaluation.rate_search import EPOCHS, Choice, Rate, Score, scheduled
 from ..evaluation.result import Evaluation
 from ..progress import Progress, ProgressCallback, silent
+from ..values import one_line
 from .image_sets import HELD_OUT, Counts, Make
 from .result_cache import ResultCache, Unit
 from .rows import Select
@@ -51,6 +52,8 @@ class TableSettings:
     device: str = "auto"
     memory: int = DEFAULT_BYTES
     counts: Counts = field(default_factory=Counts)
+
+    __repr__ = one_line
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from ..baselines.optimised_real import best_sets
 from ..core.distilled import Steps
 from ..errors import ConfigError
 from ..models.description import weights_hash
+from ..values import one_line
 
 Make = Callable[[Baseline, int], Steps]
 """Makes the images of a baseline, by the number of the set."""
@@ -64,6 +65,8 @@ class Counts:
     few_shot_networks: int = 20
     few_shot_choosing: int = 4
     few_shot_updates: tuple[int, ...] = (100, 200, 400)
+
+    __repr__ = one_line
 
 
 class ImageSets:

@@ -19,6 +19,7 @@ from ..errors import ConfigError
 from ..progress import Progress, ProgressCallback, silent
 from ..theory import best_below, distilled_for_any_start, expected_excess, gd_step, loss, minimum
 from ..theory.linear import spectral_bound
+from ..values import one_line
 
 ITERATIONS = 2000
 HALVINGS = 18
@@ -73,6 +74,8 @@ class LinearBound:
     starts: int
     seed: int
     points: tuple[LinearPoint, ...]
+
+    __repr__ = one_line
 
     def as_json(self) -> dict[str, Any]:
         """All figures in plain types."""

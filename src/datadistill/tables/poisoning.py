@@ -17,6 +17,7 @@ from ..evaluation.rate_search import LEARNING_RATES, Choice, Rate, scheduled
 from ..evaluation.result import ClassScore
 from ..models.description import weights_hash
 from ..progress import Progress, ProgressCallback, silent
+from ..values import one_line
 from ..version import __version__
 from .image_sets import HELD_OUT, Counts, ImageBaselines, ImageSets, baselines_of_table
 from .result_cache import ResultCache, rule_key
@@ -46,6 +47,8 @@ class PoisoningRow:
     rate: Rate | None
     turns: bool = True
     sets: int = 1
+
+    __repr__ = one_line
 
 
 class ChosenRate(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ...values import different, one_line, same
 from ..distilled import Steps
 from ..gradients import leaves, products
 from ..objective import Objective
@@ -27,6 +28,10 @@ class Parameters(NamedTuple):
 
     learned: Tree
     constants: Tree
+
+    __repr__ = one_line
+    __eq__ = same
+    __ne__ = different
 
     @property
     def all(self) -> Tree:
