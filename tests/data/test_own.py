@@ -368,7 +368,7 @@ def _raises(_index: int) -> Any:
         ((scipy.sparse.csr_matrix(COLUMNS), LABELS), "sparse"),
         ((COLUMNS, np.ones((12, 2), int)), "not one-hot"),
         ((COLUMNS, [object()] * 12), "labels of type object"),
-        ((COLUMNS, np.full(12, 2**63, np.uint64)), "labels up to"),
+        ((COLUMNS, np.full(12, 2**63, np.uint64)), "the number 9223372036854775808"),
         (([torch.zeros(2), torch.zeros(2, dtype=torch.uint8)], [0, 1]), "different types"),
         ({"label": LABELS}, "no column but 'label'"),
         ({"a": COLUMNS, "b": LABELS}, "no columns for labels"),
