@@ -21,7 +21,7 @@ from .import_graph import NAME, ROOT, cycles, import_graph, modules
 
 LAYERS = [
     {"errors", "flock", "notices", "private", "progress", "version"},
-    {"files", "importing", "durations", "reading", "values"},
+    {"files", "importing", "durations", "reading"},
     {"lock", "bars"},
     {"showing"},
     {"core"},

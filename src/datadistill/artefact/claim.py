@@ -11,7 +11,7 @@ from pydantic import (
     model_validator,
 )
 
-from ..values import titled
+from ..core.values import titled
 from .bounds import Count, Finite, Text, Whole
 
 ROUNDING = 1e-6

@@ -16,6 +16,7 @@ from ..core.initialization import FixedInit, Initialization, networks_for
 from ..core.network import Network, Weights
 from ..core.objective import Objective
 from ..core.update import UpdateRule, training
+from ..core.values import same, short
 from ..data import Normalization
 from ..engine import engine_for
 from ..errors import ArtefactError, PoolError
@@ -23,7 +24,6 @@ from ..models.description import weights_hash
 from ..pools import Pool
 from ..progress import Progress, ProgressCallback, silent
 from ..showing import shown
-from ..values import same, short
 from .architecture import fit
 from .checks import built_in_objective, check_labels, cost_of
 from .claim import Claim

@@ -19,10 +19,10 @@ from ..core.initialization import Initialization, Scheme
 from ..core.objective import Objective
 from ..core.seam import Record, Seam
 from ..core.update import UpdateRule
+from ..core.values import titled
 from ..engine import Engines
 from ..errors import ConfigError
 from ..models.description import Architecture
-from ..values import titled
 from .bounds import Count, Moderate, Scale, Text, Whole, check_plain
 from .claim import Claim as Claim
 

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..values import different, one_line, same
 from .random import stream
+from .values import different, one_line, same
 
 
 class Step(NamedTuple):

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from ..errors import ConfigError
-from ..values import one_line, same
 from .adjoint import Adjoint, BackGradient
 from .distilled import Steps, noise
 from .engine import Engine, Found, PlainEngine
@@ -24,6 +23,7 @@ from .parametrisation import RATES, Parameters, Parametrisation, Plain
 from .random import stream
 from .settings import DistillerConfig, default_networks
 from .update import GradientDescent, UpdateRule
+from .values import one_line, same
 
 Batch = tuple[Tensor, Tensor]
 """Real inputs and their labels."""

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ConfigError, ModelError
-from ..values import equal, same
 from .network import Network, Weights
 from .own_scheme import draw_module
 from .random import stream
 from .seam import Record, Seam
+from .values import equal, same
 
 Scheme = Literal[
     "xavier-normal", "xavier-uniform", "he-normal", "he-uniform", "orthogonal", "module"

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from ..values import different, one_line, same
 from .network import Weights
+from .values import different, one_line, same
 
 
 class Learner(NamedTuple):

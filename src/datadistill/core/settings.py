@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from ..errors import ConfigError
-from ..values import one_line
+from .values import one_line
 
 AVERAGED_LATE = 9
 """The running mean of the first outer steps is of the last tenth of them."""

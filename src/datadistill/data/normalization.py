@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..values import one_line
+from ..core.values import one_line
 
 AT_ONCE = 1024
 MOST_MEASURED = 100_000

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..core.engine import Engine
 from ..core.network import Network
-from ..values import titled
+from ..core.values import titled
 from .choice import chosen
 from .fast import FastEngine
 from .kernels.library import TURNED_OFF

@@ -19,9 +19,9 @@ from ..core.learner import Learner
 from ..core.network import Weights
 from ..core.random import stream
 from ..core.update import UpdateRule, trained
+from ..core.values import one_line
 from ..data import LabelledData
 from ..errors import ConfigError
-from ..values import one_line
 from .poisoning import Attacked, Victims
 
 CAPS = (30.0, 10.0, 3.0, 1.0)

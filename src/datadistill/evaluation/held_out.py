@@ -12,6 +12,7 @@ from ..core.initialization import networks_for
 from ..core.network import Network, Weights
 from ..core.objective import Objective
 from ..core.update import UpdateRule
+from ..core.values import one_line
 from ..data import LabelledData
 from ..engine.groups import Groups, in_order
 from ..engine.side_by_side import DEFAULT_BYTES, SideBySide
@@ -19,7 +20,6 @@ from ..engine.team import ALONE, Team
 from ..engine.testing import Sums, Tester
 from ..errors import ConfigError
 from ..progress import Progress, ProgressCallback
-from ..values import one_line
 from .result import Evaluation
 from .testing import evaluation_of, joined
 

@@ -16,6 +16,7 @@ from ..core.initialization import networks_for
 from ..core.network import Weights
 from ..core.objective import Poisoning
 from ..core.update import GradientDescent, UpdateRule, train
+from ..core.values import one_line
 from ..data import LabelledData
 from ..engine import engine_for
 from ..engine.groups import Groups
@@ -23,7 +24,6 @@ from ..engine.side_by_side import DEFAULT_BYTES, SideBySide
 from ..engine.testing import TEST_BATCH
 from ..errors import ConfigError
 from ..progress import Progress, ProgressCallback, silent
-from ..values import one_line
 from .held_out import HeldOut, Sample
 from .learners import Learners
 from .result import ClassScore

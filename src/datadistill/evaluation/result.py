@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..artefact import Claim
-from ..values import one_line, titled
+from ..core.values import one_line, titled
 
 
 class _OverNetworks:

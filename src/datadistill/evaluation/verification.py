@@ -8,11 +8,11 @@ from torch import nn
 
 from ..artefact import Claim, DistilledData
 from ..artefact.statistics import BATCH, DISTILLED, name_of
+from ..core.values import short
 from ..data import LabelledData, as_data
 from ..engine.side_by_side import DEFAULT_BYTES
 from ..errors import ArtefactError, DataDistillError, DataError, PoolError
 from ..progress import ProgressCallback
-from ..values import short
 from .evaluating import evaluate
 from .result import Evaluation
 

@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from ..core.values import titled
 from ..errors import ModelError
 from ..reading import check_regular
-from ..values import titled
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import torch
 from ..core.initialization import Initialization, NetworkGenerator
 from ..core.network import Network, Weights
 from ..core.seam import Record
+from ..core.values import one_line
 from ..errors import ConfigError, PoolError
-from ..values import one_line
 from .pool import Pool
 
 

@@ -12,9 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 from ..core.adjoint import Adjoint
 from ..core.seam import parse
 from ..core.settings import DistillerConfig, Outer, default_networks
+from ..core.values import one_line
 from ..engine.team import check_division
 from ..errors import ConfigError, did_you_mean
-from ..values import one_line
 from .seams import check_names
 from .settings import (
     GROUPS,

@@ -22,6 +22,7 @@ from ..core.network import Network
 from ..core.objective import Objective
 from ..core.parametrisation import Parametrisation
 from ..core.random import minibatch, stream
+from ..core.values import one_line
 from ..core.vanishing import FIRST_STEPS, check_gradient
 from ..data import LabelledData
 from ..data.features import Features
@@ -42,7 +43,6 @@ from ..engine.team import check_division
 from ..errors import NonFiniteError
 from ..evaluation import Evaluation, HeldOut, evaluate, train_and_score
 from ..pools import at_most, check_enough
-from ..values import one_line
 from .config import MACHINE, RunConfig
 from .initialization import InitialWeights
 from .seams import Given, make, make_rule

@@ -10,10 +10,10 @@ from .. import data, models
 from ..core.device import resolve_device
 from ..core.objective import Objective
 from ..core.seam import parse
+from ..core.values import one_line
 from ..data import LabelledData
 from ..data.labels import as_classes, check_several_classes
 from ..errors import ConfigError, TeamError
-from ..values import one_line
 from .config import RunConfig
 from .distillation import Distillation
 from .seams import SEAMS, make

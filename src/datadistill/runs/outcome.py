@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from ..artefact import DistilledData, load
+from ..core.values import one_line
 from ..data import LabelledData
 from ..errors import RunError
 from ..evaluation import evaluate
 from ..models.description import weights_hash
 from ..progress import ProgressCallback
-from ..values import one_line
 from .distillation import Distillation
 from .state import RunState
 from .store.folder import RunFolder

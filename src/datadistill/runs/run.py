@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..artefact import DistilledData
+from ..core.values import one_line
 from ..data import LabelledData
 from ..engine import Engines, continued, using
 from ..errors import DataDistillError, TeamError
 from ..notices import warn
 from ..progress import Progress, ProgressCallback, silent
 from ..showing import Tell, no_message
-from ..values import one_line
 from .config import RunConfig
 from .distillation import Distillation
 from .interrupt import check_no_stop, left_alone, resume_hint, stopped

@@ -10,8 +10,8 @@ from torch import Tensor
 from ..artefact import Claim
 from ..core.distilled import Steps
 from ..core.distiller import DistillerState
+from ..core.values import one_line, same
 from ..engine import Engines
-from ..values import one_line, same
 
 
 @dataclass(frozen=True)

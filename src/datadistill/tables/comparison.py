@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from ..artefact import DistilledData
 from ..baselines import Layout, RandomReal
 from ..core.initialization import networks_for
+from ..core.values import one_line
 from ..data import LabelledData
 from ..evaluation import evaluate, test_networks, train_on_all
 from ..evaluation.rate_search import LEARNING_RATES, search
 from ..progress import ProgressCallback, silent
-from ..values import one_line
 from .context import TableNetworks
 from .image_sets import HELD_OUT
 

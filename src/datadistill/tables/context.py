@@ -10,6 +10,7 @@ from ..artefact import DistilledData
 from ..baselines import Baseline, Layout
 from ..core.distilled import Steps
 from ..core.network import Network
+from ..core.values import one_line
 from ..data import LabelledData
 from ..data.features import Features
 from ..engine.frozen_prefix import FrozenPrefix, split_frozen, steps_through
@@ -18,7 +19,6 @@ from ..evaluation.held_out import Sample
 from ..evaluation.rate_search import EPOCHS, Choice, Rate, Score, scheduled
 from ..evaluation.result import Evaluation
 from ..progress import Progress, ProgressCallback, silent
-from ..values import one_line
 from .image_sets import HELD_OUT, Counts, Make
 from .result_cache import ResultCache, Unit
 from .rows import Select

@@ -10,9 +10,9 @@ from typing import Any, Generic, TypeVar
 from ..baselines.baseline import BASELINES, Baseline, find_all, is_built_in
 from ..baselines.optimised_real import best_sets
 from ..core.distilled import Steps
+from ..core.values import one_line
 from ..errors import ConfigError
 from ..models.description import weights_hash
-from ..values import one_line
 
 Make = Callable[[Baseline, int], Steps]
 """Makes the images of a baseline, by the number of the set."""

@@ -15,11 +15,11 @@ from ..core.initialization import RandomInit, networks_for
 from ..core.network import Network
 from ..core.objective import Regression
 from ..core.settings import DistillerConfig
+from ..core.values import one_line
 from ..errors import ConfigError
 from ..progress import Progress, ProgressCallback, silent
 from ..theory import best_below, distilled_for_any_start, expected_excess, gd_step, loss, minimum
 from ..theory.linear import spectral_bound
-from ..values import one_line
 
 ITERATIONS = 2000
 HALVINGS = 18

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 
 from ..baselines import Baseline, Layout
 from ..core.distilled import Steps
+from ..core.values import one_line
 from ..data import LabelledData
 from ..data.fingerprint import data_hash
 from ..data.normalizing import like
@@ -17,7 +18,6 @@ from ..evaluation.rate_search import LEARNING_RATES, Choice, Rate, scheduled
 from ..evaluation.result import ClassScore
 from ..models.description import weights_hash
 from ..progress import Progress, ProgressCallback, silent
-from ..values import one_line
 from ..version import __version__
 from .image_sets import HELD_OUT, Counts, ImageBaselines, ImageSets, baselines_of_table
 from .result_cache import ResultCache, rule_key

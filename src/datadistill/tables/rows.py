@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 
 from ..baselines.paper import Figure
-from ..values import one_line
+from ..core.values import one_line
 
 Select = Literal["train", "test"]
 """What chooses learning rates and epochs: held-out training data, or as in the paper the test."""

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ...values import different, one_line, same
 from ..distilled import Steps
 from ..gradients import leaves, products
 from ..objective import Objective
 from ..seam import Seam
+from ..values import different, one_line, same
 
 Tree = dict[str, Tensor]
 

@@ -54,7 +54,8 @@ def _object(seam: type[Seam], given: Any) -> Any:
     if isinstance(given, seam):
         return given
     if seam is Objective and callable(given) and not isinstance(given, type):
-        return OwnObjective.of(given)
+        function: Any = given
+        return OwnObjective.of(function)
     of_it = isinstance(given, type) and issubclass(given, seam)
     names = ", ".join(seam.names())
     raise ConfigError(

@@ -15,6 +15,7 @@ import datadistill as dd
 from datadistill.artefact import Header
 from datadistill.baselines import AdversarialSettings, Layout
 from datadistill.core.network import Network
+from datadistill.core.values import equal
 from datadistill.data import Affine, Normalization, Options, PadCropFlip, ResizedCropFlip
 from datadistill.engine import EngineRecord
 from datadistill.evaluation import (
@@ -44,7 +45,6 @@ from datadistill.tables import (
     PoisoningRow,
     TableRow,
 )
-from datadistill.values import equal
 
 LONGEST = 215
 ROOMS = ("", ".data", ".models", ".pools", ".baselines", ".evaluation", ".tables", ".artefact")

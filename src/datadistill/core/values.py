@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .errors import printable
+from ..errors import printable
 
 WIDTH = 190
 """Characters of the longest line."""
@@ -43,26 +43,26 @@ def short(text: str) -> str:
     return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
 
 
-def titled(value: object) -> str:
+def titled(self: object) -> str:
     """``<Claim: 92.10 % on mnist test>``: the repr of an object whose ``str`` says what it is."""
-    return f"<{type(value).__name__}: {short(str(value))}>"
+    return f"<{type(self).__name__}: {short(str(self))}>"
 
 
-def one_line(value: object) -> str:
+def one_line(self: object) -> str:
     """The repr of a dataclass or named tuple: the fields that differ from their defaults."""
     shown = [
         f"{name}={_SHORT.repr(own)}"
-        for name, own, default in _fields(value, lambda field: field.repr)
+        for name, own, default in _fields(self, "repr")
         if not equal(own, default)
     ]
-    return f"{type(value).__name__}({short(', '.join(shown))})"
+    return f"{type(self).__name__}({short(', '.join(shown))})"
 
 
 def same(self: object, other: object) -> bool:
     """``==`` of dataclasses and named tuples that hold tensors."""
     if type(self) is not type(other):
         return NotImplemented
-    mine, others = (_fields(one, lambda field: field.compare) for one in (self, other))
+    mine, others = (_fields(one, "compare") for one in (self, other))
     return all(equal(a, b) for (_, a, _), (_, b, _) in zip(mine, others, strict=True))
 
 
@@ -85,12 +85,12 @@ def equal(one: Any, other: Any) -> bool:
     return not isinstance(other, Tensor) and bool(one == other)
 
 
-def _fields(value: Any, wanted: Any) -> list[tuple[str, Any, Any]]:
-    """(name, value, default) of the fields of a dataclass or named tuple."""
+def _fields(value: Any, wanted: str) -> list[tuple[str, Any, Any]]:
+    """(name, value, default) of the fields that are meant for ``repr`` or to ``compare``."""
     if not is_dataclass(value):
         defaults = value._field_defaults
         return [(n, own, defaults.get(n, MISSING)) for n, own in value._asdict().items()]
-    chosen = [field for field in fields(value) if wanted(field)]
+    chosen = [field for field in fields(value) if getattr(field, wanted)]
     return [(field.name, getattr(value, field.name), _default(field)) for field in chosen]
 
 
