@@ -9,7 +9,7 @@ from ..artefact import DistilledData
 from ..core.values import one_line
 from ..data import LabelledData
 from ..engine import Engines, continued, using
-from ..errors import DataDistillError, TeamError
+from ..errors import DataDistillError, RunError, TeamError
 from ..notices import warn
 from ..progress import Progress, ProgressCallback, silent
 from ..showing import Tell, no_message
@@ -224,6 +224,8 @@ class Run:
             return None
         try:
             distilled = load_finished(self.folder, self.distillation)
+        except RunError:
+            raise
         except DataDistillError as error:
             self.tell(f"Making the distilled data again: {error.what}")
             return None
