@@ -132,7 +132,7 @@ def test_a_run_that_is_resumed_draws_and_tells(tmp_path: Path, terminal: Termina
 
 def test_in_a_notebook_without_widgets_lines_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bars.err, "is_jupyter", True)
-    monkeypatch.setattr(bars.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
     with shown(True) as show:
         assert isinstance(show, bars.Lines)
     monkeypatch.undo()
