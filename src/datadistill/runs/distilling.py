@@ -20,6 +20,7 @@ from ..core.update import UpdateRule
 from ..data import LabelledData, as_data
 from ..data.labels import as_classes, check_several_classes, from_zero
 from ..errors import ConfigError, ModelError
+from ..hints import command
 from ..progress import ProgressCallback, silent
 from .config import RunConfig, config_from
 from .distillation import Distillation
@@ -112,15 +113,17 @@ def distill(
     for note in unused_weights(module, distillation.distiller.initialization):
         warnings.warn(note, stacklevel=2)
     if run is not None:
-        return Run(distillation, RunFolder(Path(run)), tested, progress=progress).go()
+        folder = RunFolder(Path(run))
+        return Run(distillation, folder, tested, progress=progress, in_python=True).go()
     return distill_in_memory(distillation, tested, progress)
 
 
 def _of_one_process(config: RunConfig) -> RunConfig:
     if (config.processes or 1) > 1:
+        on_command_line = command("distill", "RECIPE", "--processes", config.processes)
         raise ConfigError(
             f"processes is {config.processes}, but a call in Python is one process.",
-            "Leave it out, or use the command line: datadistill distill --processes 2.",
+            f"Leave it out, or use the command line: {on_command_line}",
         )
     return config
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from ..artefact import DistilledData
 from ..errors import ConfigError, RunError
+from ..hints import command
 from ..progress import ProgressCallback, silent
 from . import experiment
 from .config import RunConfig
-from .experiment import CODE_SETTINGS, check_code_is_used, check_no_code
+from .experiment import CODE_SETTINGS, check_code_is_used, check_findable, check_no_code
 from .run import Run, Tell, no_message
 from .store.folder import RunFolder
 from .store.restore import Saved, opened
@@ -80,6 +81,7 @@ def resume_run(
     with opened(folder) as saved:
         assert saved is not None
         before = config_of_run(folder, saved)
+        check_findable(before, str(folder.config))
         check_no_code(before, str(folder.config), given)
         check_code_is_used(before, str(folder.config), given)
         config = _changed(before, given)
@@ -124,7 +126,7 @@ def _check_begun(folder: RunFolder) -> None:
     if folder.is_new:
         raise RunError(
             f"There is no run in {folder.path}.",
-            f"Start one there: datadistill distill … --run {folder.path}",
+            f"Start one there: {command('distill', 'RECIPE', '--run', folder.path)}",
         )
 
 
