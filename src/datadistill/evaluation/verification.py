@@ -184,7 +184,7 @@ def check_measurable(distilled: DistilledData, most_networks: int = MOST_NETWORK
         raise ArtefactError(
             f"To measure the claim again takes {work_of(distilled)}; the most is "
             f"{most_networks:,} networks.",
-            f"Measure fewer: {EVALUATE} --networks 200; or allow as many with --most-networks.",
+            f"Measure fewer: {EVALUATE}; or allow as many with --most-networks.",
         )
     if claim.metric != distilled.objective.metric:
         raise ArtefactError(

@@ -20,7 +20,6 @@ from ..core.update import UpdateRule
 from ..data import LabelledData, as_data
 from ..data.labels import as_classes, check_several_classes, from_zero
 from ..errors import ConfigError, ModelError
-from ..hints import command
 from ..progress import ProgressCallback, silent
 from .config import RunConfig, config_from
 from .distillation import Distillation
@@ -120,10 +119,9 @@ def distill(
 
 def _of_one_process(config: RunConfig) -> RunConfig:
     if (config.processes or 1) > 1:
-        on_command_line = command("distill", "RECIPE", "--processes", config.processes)
         raise ConfigError(
             f"processes is {config.processes}, but a call in Python is one process.",
-            f"Leave it out, or use the command line: {on_command_line}",
+            "Leave it out, or distil on the command line with --processes.",
         )
     return config
 
