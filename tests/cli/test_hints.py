@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import safetensors.torch
+import safetensors
 import torch
 from PIL import Image
 from torch import nn
@@ -38,7 +38,7 @@ from ..data.fetch.test_server import running_site
 
 SOURCE = Path(dd.__file__).parent
 SHORT = ["--iterations", "1", "--batch-size", "16", "--threads", "1", "--processes", "1"]
-POOL = ["--model", "mlp", "--model-args", "hidden=3", "--epochs", "1", "--threads", "1"]
+POOL = ["--model", "mlp", "--model-args", "hidden=3", "--epochs", "1"]
 CODE = """
 import torch
 from dataclasses import dataclass
@@ -101,10 +101,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("my work")
     train, test = dd.data.load("digits")
     images, labels = np.asarray(train.inputs)[:100], train.labels[:100].numpy()
-    names = {"train_inputs": images, "train_labels": labels}
     np.savez(
         folder / "my data.npz",
-        **names,
+        train_inputs=images,
+        train_labels=labels,
         test_inputs=np.asarray(test.inputs)[:50],
         test_labels=test.labels[:50].numpy(),
     )
@@ -122,10 +122,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def _never(_shape: object) -> bool:
+    return False
+
+
 @pytest.fixture
 def here(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """That folder as the working directory; runs draw no pictures, which takes long."""
-    monkeypatch.setattr(outcome, "can_be_drawn", lambda _shape: False)
+    monkeypatch.setattr(outcome, "can_be_drawn", _never)
     monkeypatch.chdir(made)
     return made
 
@@ -397,55 +401,54 @@ def test_recipes(here: Path, tell: Callable[[], str]) -> None:
     assert obey(after("Run one:  ", said), *shortened, NAME="digits-fixed") == 0
 
 
+FEW = ("--networks", "2")
+DRAWN = ("--initialization", "random-pretrained", *POOL[:4], *SHORT, *FEW)
+DATA = "'my data.npz'"
+
+
 def test_pools(here: Path, tell: Callable[[], str]) -> None:
-    drawn = ["--initialization", "random-pretrained"]
-    words = [*KINDS["npz"].words[:2], "--model", "mlp", "--model-args", "hidden=3", *SHORT, *drawn]
-    few = ["--networks", "2"]
-    assert run("distill", *words, *few) == 2
-    made = (*POOL[:-2], *few, "--held-out", "0")  # without --threads
-    assert obey(after("make one: ", tell()), *made, DATA="'my data.npz'") == 0
+    assert run("distill", "--data", "my data.npz", *DRAWN) == 2
+    made = (*POOL, *FEW, "--held-out", "0")
+    assert obey(after("make one: ", tell()), *made, DATA=DATA) == 0
     said = tell()
     again = shlex.split(after("To repeat it to the last bit: ", said))
     assert run("pretrain", "my data.npz", *made, *again) == 0
-    tell()
-    before = f"'my data.npz' {shlex.join(POOL)} --networks 2 --held-out 2"
-    pool = after("pool: ", said)
-    assert pool == "pools/my data-mlp"
+    before = f"{DATA} {shlex.join(POOL)} --networks 2 --held-out 2"
     use = after("Use it: ", said)
-    assert obey(use, *SHORT, *few) == 2  # no network is held out
-    assert obey(after("Make some: ", tell()).replace("100", "2"), **{"…": before}) == 0
-    assert obey(use, *SHORT, *few, "--run", "pooled") == 0
-    assert obey(after("Use them: ", tell())) == 0
-    for verb in ("evaluate", "verify"):
-        assert run(verb, "pooled") == 0
     tell()
-    assert obey(use, *SHORT, *few, "--pool-networks", "3") == 2
+    assert obey(use, *SHORT, *FEW) == 2  # no network is held out
+    assert obey(after("Make some: ", tell()).replace("100", "2"), **{"…": before}) == 0
+    assert obey(use, *SHORT, *FEW, "--run", "pooled") == 0
+    assert obey(after("Use them: ", tell())) == 0
+    assert run("evaluate", "pooled") == 0
+    assert run("verify", "pooled") == 0
+    tell()
+    assert obey(use, *SHORT, *FEW, "--pool-networks", "3") == 2
     assert obey(after("Make more: ", tell()).replace("200", "3"), **{"…": before}) == 0
     tell()
     assert run("evaluate", "pooled", "--networks", "3") == 2
     assert obey(after("or make more: ", tell()), **{"…": before}) == 0
     with pytest.raises(dd.DataDistillError) as caught:
-        dd.Pool(pool).network("train", 7)
+        dd.Pool(after("pool: ", said)).network("train", 7)
     assert obey(after("or make more: ", str(caught.value)), **{"…": before}) == 0
-    tell()
-    assert run("distill", *words, "--pool", "a missing pool") == 2
-    shown = after("Make one: ", tell())
-    assert obey(shown, *POOL, *few, "--held-out", "1", DATA="'my data.npz'") == 0
-    shutil.copy("pooled/distilled.safetensors", "alone.safetensors")
-    tell()
-    assert run("verify", "alone.safetensors", "--data", "my data.npz") == 2
-    shown = shlex.split(after("Name its folder: ", tell()).partition(";")[0])
-    assert shown == ["--pool", "DIR"]
-    assert run("verify", "alone.safetensors", "--data", "my data.npz", "--pool", pool) == 0
-    tell()
-    assert (
-        run("verify", "alone.safetensors", "--data", "my data.npz", "--pool", "a missing pool") == 2
-    )
-    shown = after("measure with another pool: ", tell())
-    assert (
-        obey(shown, "--data", "my data.npz", ARTEFACT="alone.safetensors", DIR="'a missing pool'")
-        == 0
-    )
+
+
+def test_other_pools(here: Path, tell: Callable[[], str]) -> None:
+    for name, seed in (("a pool", "1"), ("another pool", "2")):
+        words = ("--data", "my data.npz", *DRAWN, "--pool", name, "--run", f"of {name}")
+        assert run("distill", *words) == 2
+        short = (*POOL, *FEW, "--held-out", "2", "--seed", seed)
+        assert obey(after("Make one: ", tell()), *short, DATA=DATA) == 0
+        assert run("distill", *words) == 0
+        tell()
+    shutil.copy("of a pool/distilled.safetensors", "alone.safetensors")
+    alone = ("alone.safetensors", "--data", "my data.npz")
+    assert run("verify", *alone) == 2
+    said = tell()
+    assert "Name its folder: --pool DIR; " in said
+    assert run("verify", *alone, "--pool", "a pool") == 0
+    shown = after("measure with another pool: ", said)
+    assert obey(shown, ARTEFACT=shlex.join(alone), DIR="'another pool'") == 0
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_stopped_after_any_outer_step_and_resumed_ends_in_the_same_bytes(
     whole: Path, tmp_path: Path, outer_step: int
 ) -> None:
-    with pytest.raises(KeyboardInterrupt, match="To resume: make the same call again: dd.distill"):
+    with pytest.raises(
+        KeyboardInterrupt, match=r"To resume: make the same call again: dd\.distill"
+    ):
         go(tmp_path, **stop_after(outer_step))
     assert not (tmp_path / "results.json").exists()
     go(tmp_path)
