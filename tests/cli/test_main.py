@@ -255,7 +255,8 @@ def test_python_m_datadistill_works_and_pipes_stay_clean(here: Path) -> None:
         "Kept the last.",
         "Use them: datadistill train runs/digits-linear-fixed",
     ]
-    assert done.stderr.splitlines()[1].startswith("Measured here: ")
+    assert said[1].startswith("Computed by: ")
+    assert said[2].startswith("Measured here: ")
     quiet = subprocess.run([*command, "--quiet"], capture_output=True, text=True, check=True)
     assert quiet.stderr == ""
 
