@@ -114,6 +114,7 @@ def _serve(connection: Any, home: str) -> None:
         name, seed, number = connection.recv()
         if name not in places:
             places[name] = Place(KINDS[name])
+            places[name].judge(places[name].content)  # imports take their time only once
             _limit_memory()
         content = places[name].case(seed, number)
         counts = places[name].judge(content)

@@ -158,10 +158,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize(
     "cache",
-    [
-        "cache",
-        pytest.param(None, marks=pytest.mark.xfail(reason="files.cache_folder needs a home")),
-    ],
+    ["cache", None],
 )
 def test_every_command_works_for_a_user_without_home_and_entry(
     cache: str | None, tmp_path: Path

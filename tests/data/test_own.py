@@ -368,7 +368,7 @@ def _raises(_index: int) -> Any:
         ((scipy.sparse.csr_matrix(COLUMNS), LABELS), "sparse"),
         ((COLUMNS, np.ones((12, 2), int)), "not one-hot"),
         ((COLUMNS, [object()] * 12), "labels of type object"),
-        ((COLUMNS, np.full(12, 2**63, np.uint64)), "labels up to"),
+        ((COLUMNS, np.full(12, 2**63, np.uint64)), "the number 9223372036854775808"),
         (([torch.zeros(2), torch.zeros(2, dtype=torch.uint8)], [0, 1]), "different types"),
         ({"label": LABELS}, "no column but 'label'"),
         ({"a": COLUMNS, "b": LABELS}, "no columns for labels"),
@@ -425,3 +425,20 @@ def test_running_statistics_are_of_pixels_as_the_artefact_has_them() -> None:
 def test_mistakes_in_loading_are_told(name: Any, options: dict[str, Any], what: str) -> None:
     with pytest.raises(DataDistillError, match=what):
         dd.data.load(name, **options)
+
+
+@pytest.mark.parametrize(
+    ("test", "what"),
+    [
+        ((pixels(12, 9, 9), ["a", "b", "c"] * 4), r"shape \(1, 9, 9\)"),
+        ((pixels(12, 8, 8), ["a", "b", "d"] * 4), "the class 'd'"),
+        ((pixels(12, 8, 8), np.arange(12)), "labels from 0 to 11"),
+    ],
+)
+def test_test_data_that_do_not_fit_are_refused_before_the_run(test: Any, what: str) -> None:
+    def never(_progress: dd.Progress) -> None:
+        raise AssertionError("an outer step was made")
+
+    train = (pixels(12, 8, 8), ["a", "b", "c"] * 4)
+    with pytest.raises(DataError, match=what):
+        dd.distill(train, "linear", test=test, progress=never, **QUICK)

@@ -55,9 +55,9 @@ def test_by_default_the_best_is_kept_if_it_beats_the_last_by_more_than_noise(
     state = replace(
         state, best=measured(state, 5, best, **fields), last=measured(state, 12, last, **fields)
     )
-    assert prepared.keeps_best(state) == kept
-    assert prepared.with_config(replace(prepared.config, keep="best")).keeps_best(state)
-    assert not prepared.with_config(replace(prepared.config, keep="last")).keeps_best(state)
+    assert state.keeps_best("auto", higher_is_better=True) == kept
+    assert state.keeps_best("best", higher_is_better=True)
+    assert not state.keeps_best("last", higher_is_better=True)
 
 
 def test_a_lower_error_is_better() -> None:

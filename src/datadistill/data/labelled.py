@@ -83,7 +83,7 @@ class LabelledData(Dataset[tuple[Tensor, Tensor]]):
         self._check_labels(where)
         self._check_channels(where)
         if isinstance(self.inputs, Tensor) and self.inputs.is_floating_point():
-            finite = torch.isfinite(self.inputs).flatten(1).all(1)
+            finite = torch.isfinite(self.inputs.float()).flatten(1).all(1)  # as batches have them
             if not finite.all():
                 bad = int((~finite).nonzero()[0])
                 raise DataError(
@@ -244,7 +244,7 @@ class LabelledData(Dataset[tuple[Tensor, Tensor]]):
 
     def _check_labels(self, where: str) -> None:
         if self.labels.is_floating_point():
-            if not torch.isfinite(self.labels).all():
+            if not torch.isfinite(self.labels.float()).all():
                 raise DataError(
                     f"{where} has targets that are NaN or infinite.", "Remove those examples."
                 )

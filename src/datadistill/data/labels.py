@@ -39,8 +39,6 @@ def encode(values: Any, where: str, names: Names = None) -> tuple[Tensor, Names]
         )
     if labels.dtype.kind == "f":
         return shared(labels), names
-    if labels.dtype.kind == "u" and labels.size and labels.max() > np.iinfo(np.int64).max:
-        raise DataError(f"{where} has labels up to {labels.max()}.", "Number the classes from 0.")
     whole = shared(labels.astype(np.int64, copy=False))
     if whole.ndim == 2 and whole.shape[1] == 1:
         whole = whole[:, 0]

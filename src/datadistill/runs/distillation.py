@@ -3,7 +3,7 @@
 import math
 import time
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -37,10 +37,10 @@ from ..engine import (
     record_of,
     using,
 )
-from ..engine.frozen_prefix import FrozenFeatures, Split, split_frozen, steps_through
+from ..engine.frozen_prefix import FrozenFeatures, Split, split_frozen
 from ..engine.team import check_division
 from ..errors import NonFiniteError
-from ..evaluation import Evaluation, HeldOut, evaluate, train_and_score
+from ..evaluation.validation import Validation
 from ..pools import at_most, check_enough
 from .config import MACHINE, RunConfig
 from .initialization import InitialWeights
@@ -52,8 +52,6 @@ from .team.processes import Processes
 
 REJECTIONS_ALLOWED = 5
 VALIDATION_NETWORKS = 8
-NOISE = 2.0
-"""Standard errors by which the best must beat the last, to be kept by ``keep=auto``."""
 NOTHING = Given()
 
 
@@ -215,33 +213,17 @@ class Distillation:
         engines = continued(state.engines, distiller.outer_step, self.engine_record)
         seconds += state.seconds
         after = replace(state, distiller=distiller, seconds=seconds, engines=engines)
-        return self._with_measurement(after, last), row
+        return after.measured(last, higher_is_better=self._higher_is_better), row
 
     def measure(self, state: DistillerState) -> Measured | None:
         """How good the distilled data of a state are on held-out training data, if there are."""
-        if self.held_out is None:
+        if self._validation is None:
             return None
         steps = self.images(state)
-        reached = self._evaluated(self.distilled(steps, state.outer_step), self.held_out)
+        reached = self._validation.measure(self.distilled(steps, state.outer_step))
         if not math.isfinite(reached.mean):  # networks that diverged have no mean squared error
             return None
         return Measured(state.outer_step, steps, reached.claim())
-
-    def _evaluated(self, distilled: DistilledData, held_out: LabelledData) -> Evaluation:
-        """How good distilled data are, by features where there are such."""
-        split, features, network = self.split, self._held_out_features, self.network
-        count = self.validation_networks
-        if split is None or features is None or not features.fit:
-            device = str(network.device)
-            return evaluate(distilled, held_out, networks=count, device=device, team=self.team)
-        sample = partial(distilled.initial_weights, network)
-        return train_and_score(
-            steps_through(split.prefix, distilled.steps.to(network.device, network.dtype)),
-            HeldOut(split.head, sample, count, team=self.team),
-            features.whole(),
-            self.distiller.objective,
-            rule=self.distiller.rule,
-        )[0]
 
     @property
     def validation_networks(self) -> int:
@@ -249,18 +231,18 @@ class Distillation:
         initialization = self.distiller.initialization
         return 1 if initialization.fixed else at_most(initialization, VALIDATION_NETWORKS)
 
-    def measured(self, state: RunState) -> RunState:
-        """The same state with a measurement of its last outer step, which may be the best."""
-        if state.last and state.last.outer_step == state.outer_step:
+    def closed(self, state: RunState) -> RunState:
+        """The state of a run at its end, with a measurement of its last outer step."""
+        if state.reached:
             return state
-        return self._with_measurement(state, self.measure(state.distiller))
+        last = self.measure(state.distiller)
+        return state.measured(last, higher_is_better=self._higher_is_better)
 
     def last(self, state: RunState) -> DistilledData:
         """The distilled data of the last outer step, with what they reach on held-out data."""
         engines = self._engines(state, state.outer_step)
         made = self.distilled(self.images(state.distiller), state.outer_step, engines)
-        measured = state.last and state.last.outer_step == state.outer_step
-        return made.with_claim(state.last.reached) if state.last and measured else made
+        return made.with_claim(state.reached.reached) if state.reached else made
 
     def best(self, state: RunState) -> DistilledData | None:
         """The best distilled data on held-out training data, if there are such data."""
@@ -270,15 +252,11 @@ class Distillation:
         engines = self._engines(state, best.outer_step)
         return self.distilled(best.steps, best.outer_step, engines).with_claim(best.reached)
 
-    def keeps_best(self, state: RunState) -> bool:
-        """Whether the best distilled data are the result rather than the last."""
-        best, last, keep = state.best, state.last, self.config.keep
-        if best is None or keep == "last":
-            return False
-        if keep == "best" or last is None or last.outer_step != state.outer_step:
-            return True
-        higher = self.distiller.objective.higher_is_better
-        return best.beats(last, higher_is_better=higher, errors=NOISE)
+    def kept(self, state: RunState) -> DistilledData:
+        """The result of a run: the best or the last, as the configuration says."""
+        keep, best = self.config.keep, self.best(state)
+        wanted = state.keeps_best(keep, higher_is_better=self._higher_is_better)
+        return best if best and wanted else self.last(state)
 
     def _engines(self, state: RunState, outer_step: int) -> Engines:
         """The engines of the outer steps up to some, and the one that makes the test."""
@@ -320,27 +298,24 @@ class Distillation:
     @cached_property
     def _features(self) -> Features | None:
         """The features of the training data, where the network's first layers are frozen."""
-        return self._features_of(self.data)
+        split, network = self.split, self.network
+        return Features(self.data, split.prefix, network.device, network.dtype) if split else None
 
     @cached_property
-    def _held_out_features(self) -> Features | None:
-        return self._features_of(self.held_out) if self.held_out else None
+    def _validation(self) -> Validation | None:
+        if self.held_out is None:
+            return None
+        count = self.validation_networks
+        return Validation(self.held_out, self.network, count, self.split, self.team)
 
-    def _features_of(self, data: LabelledData) -> Features | None:
-        split, network = self.split, self.network
-        return Features(data, split.prefix, network.device, network.dtype) if split else None
+    @property
+    def _higher_is_better(self) -> bool:
+        return self.distiller.objective.higher_is_better
 
     def due(self, outer_step: int) -> bool:
         """Whether the distilled data are measured on held-out data after this outer step."""
         every = self.config.validate_every or self.config.iterations
         return outer_step % every == 0 or outer_step == self.config.iterations
-
-    def _with_measurement(self, state: RunState, last: Measured | None) -> RunState:
-        if last is None:
-            return state
-        higher, best = self.distiller.objective.higher_is_better, state.best
-        better = best is None or last.beats(best, higher_is_better=higher)
-        return replace(state, best=last if better else best, last=last)
 
 
 def _held_out(claim: Claim) -> HeldOutScore:

@@ -18,8 +18,9 @@ from ..core.parametrisation import Parametrisation
 from ..core.seam import parse
 from ..core.update import UpdateRule
 from ..data import LabelledData, as_data
-from ..data.labels import as_classes, check_several_classes, from_zero
+from ..data.labels import as_classes, check_several_classes, from_zero, in_order_of
 from ..errors import ConfigError, ModelError
+from ..evaluation.learners import check_inputs
 from ..progress import ProgressCallback, silent
 from .config import RunConfig, config_from
 from .distillation import Distillation
@@ -109,6 +110,8 @@ def distill(
     config = _of_one_process(config_from({**named, **settings}))
     check_installed(config.tensorboard and run is not None)
     distillation = Distillation.prepare(config, real, module, given, place)
+    if tested is not None:
+        _check_test(distillation, tested)
     for note in unused_weights(module, distillation.distiller.initialization):
         warnings.warn(note, stacklevel=2)
     if run is not None:
@@ -146,6 +149,15 @@ def _real_data(
         _, test = data.load(test, settings.get("data_dir"), **options)
     tested = None if test is None else as_data(test, "test", normalization=real.normalization)
     return real, tested
+
+
+def _check_test(distillation: Distillation, test: LabelledData) -> None:
+    """Refuses test data that do not fit, before the first outer step."""
+    objective = distillation.distiller.objective
+    check_inputs(distillation.data.input_shape, test)
+    if objective.has_classes:
+        test = in_order_of(distillation.data.class_names, as_classes(test))
+    objective.check(distillation.network.outputs, test.labels, complete=False)
 
 
 def _has_classes(objective: Objective | str | None) -> bool:

@@ -39,10 +39,9 @@ class Outcome:
         progress: ProgressCallback,
     ) -> "Outcome":
         """Keeps the best or the last, as the configuration says, and tests them once."""
-        state = distillation.measured(state)
-        last, best = distillation.last(state), distillation.best(state)
-        kept = best if best and distillation.keeps_best(state) else last
-        return cls(last, best, with_test_claim(distillation, kept, test, progress))
+        state = distillation.closed(state)
+        kept = with_test_claim(distillation, distillation.kept(state), test, progress)
+        return cls(distillation.last(state), distillation.best(state), kept)
 
     def __str__(self) -> str:
         """What the last and the best reach on held-out data, and which of them is kept."""
@@ -98,7 +97,7 @@ def is_finished(folder: RunFolder, state: RunState, iterations: int) -> bool:
     """Whether the results of a run's last outer step are written.
 
     Raises:
-        RunError: The results or the artefact are those of another run.
+        RunError: The results are those of another run.
     """
     written = folder.read_results().get("run")
     if not isinstance(written, dict) or state.outer_step < iterations:
@@ -110,7 +109,6 @@ def is_finished(folder: RunFolder, state: RunState, iterations: int) -> bool:
             f"{folder.results} holds the results of another run.",
             "Put back the run's own, or remove it: it is then written again.",
         )
-    check_artefact(folder.distilled, folder.results)
     return True
 
 
@@ -118,9 +116,11 @@ def load_finished(folder: RunFolder, distillation: Distillation) -> DistilledDat
     """The distilled data of a finished run, with the network and the pool at hand.
 
     Raises:
-        DataDistillError: If the file cannot be read.
+        RunError: The artefact is that of another run.
+        DataDistillError: The file is damaged or missing.
     """
     distilled = load(folder.distilled)
+    check_artefact(folder.distilled, folder.results)
     pool = getattr(distillation.distiller.initialization, "pool", None)
     return replace(distilled, module=distillation.module, pool=pool)
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from ..artefact import DistilledData
 from ..data import LabelledData
 from ..engine import Engines, continued, using
-from ..errors import DataDistillError, TeamError
+from ..errors import DataDistillError, RunError, TeamError
 from ..hints import command, flag
 from ..notices import warn
 from ..progress import Progress, ProgressCallback, silent
@@ -243,6 +243,8 @@ class Run:
             return None
         try:
             distilled = load_finished(self.folder, self.distillation)
+        except RunError:
+            raise
         except DataDistillError as error:
             self.tell(f"Making the distilled data again: {error.what}")
             return None

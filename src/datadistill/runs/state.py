@@ -11,6 +11,10 @@ from ..artefact import Claim
 from ..core.distilled import Steps
 from ..core.distiller import DistillerState
 from ..engine import Engines
+from .settings import Keep
+
+NOISE = 2.0
+"""Standard errors by which the best must beat the last, to be kept by ``keep=auto``."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,27 @@ class RunState:
     def outer_step(self) -> int:
         """How many outer steps are done."""
         return self.distiller.outer_step
+
+    @property
+    def reached(self) -> Measured | None:
+        """The measurement of the last outer step, if it was made."""
+        return self.last if self.last and self.last.outer_step == self.outer_step else None
+
+    def measured(self, last: Measured | None, *, higher_is_better: bool) -> "RunState":
+        """The same with a measurement of its last outer step, which may be the best."""
+        if last is None:
+            return self
+        better = self.best is None or last.beats(self.best, higher_is_better=higher_is_better)
+        return replace(self, best=last if better else self.best, last=last)
+
+    def keeps_best(self, keep: Keep, *, higher_is_better: bool) -> bool:
+        """Whether the best distilled data are the result of a run rather than the last."""
+        best, last = self.best, self.reached
+        if best is None or keep == "last":
+            return False
+        if keep == "best" or last is None:
+            return True
+        return best.beats(last, higher_is_better=higher_is_better, errors=NOISE)
 
     def to(self, device: torch.device) -> "RunState":
         """The same with the distiller's tensors on a device."""

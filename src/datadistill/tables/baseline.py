@@ -58,7 +58,8 @@ def baseline_table(
             interrupted call can be continued; other sections of the file stay.
         progress: Called often.
     """
-    train, test = (real_data(distilled.header, data, data.split) for data in (train, test))
+    train = real_data(distilled.header, train, "train")
+    test = real_data(distilled.header, test, "test")
     count = _networks(distilled, settings.networks)
     network = distilled.network(device=settings.device)
     without = ["k-means"] if _other_classes(distilled) else []
