@@ -28,6 +28,8 @@ CODE_SETTINGS = ("model", "data", *SEAMS)
 PATH_SETTINGS = ("data",)
 """Those of them that can be a path, which on Windows may begin with a drive letter."""
 
+IN_PYTHON = "Continue a run of Python there: make the same dd.distill call again."
+
 
 @dataclass(frozen=True)
 class Experiment:
@@ -77,15 +79,23 @@ def check_no_code(config: RunConfig, where: str, said: Mapping[str, str | None])
         said: What the user has named, by setting.
     """
     for setting, value in _unnamed(config, said):
-        raise unnamed_code(where, setting, value)
+        raise unnamed_code(where, setting, value, in_memory=not _can_be_found(config.data))
 
 
-def unnamed_code(where: str, setting: str, value: str) -> ConfigError:
-    """The error for Python code that only a file names."""
+def unnamed_code(where: str, setting: str, value: str, *, in_memory: bool = False) -> ConfigError:
+    """The error for Python code that only a file names.
+
+    Args:
+        where: Which file.
+        setting: The setting that names it.
+        value: Its name.
+        in_memory: Whether it was used with data in memory, so that no command can use it again.
+    """
     what = f"{where} names Python code, {value}. Code that only a file names is not run."
     place = value.rpartition(":")[0]
-    if place == "__main__" or "<" in value:  # of a script, a notebook or a function: in no file
-        return ConfigError(what, "It is the code of a Python session: make the same call there.")
+    in_session = place == "__main__" or "<" in value  # a script, a notebook, inside a function
+    if in_memory or in_session:
+        return ConfigError(what, IN_PYTHON)
     own_folder = place.endswith(".py") and not Path(place).is_file()
     where_from = "go to the folder that contains it and " if own_folder else ""
     named = shlex.join([flag(setting), value])
@@ -110,15 +120,16 @@ def repeat_flags(config: RunConfig) -> list[str]:
 
 def check_findable(config: RunConfig, where: str) -> None:
     """Refuses to look for data that were in memory: their name could be that of any file."""
-    name = config.data
-    if name in data.DATA_SETS or names_code("data", name) or is_lasting(name):
-        return
-    if Path(name).exists():  # earlier versions kept relative paths
-        return
-    raise ConfigError(
-        f"{where} has data {name!r}, which are not built in and have no path.",
-        "If the run was started in Python, resume it there: make the same dd.distill call again.",
-    )
+    if not _can_be_found(config.data):
+        raise ConfigError(
+            f"{where} has data {config.data!r}, which are not built in and have no path.", IN_PYTHON
+        )
+
+
+def _can_be_found(name: str) -> bool:
+    """Whether a name of data is more than that of data in memory."""
+    known = name in data.DATA_SETS or names_code("data", name) or is_lasting(name)
+    return known or Path(name).exists()  # earlier versions kept relative paths
 
 
 def is_lasting(name: str) -> bool:

@@ -81,8 +81,8 @@ def resume_run(
     with opened(folder) as saved:
         assert saved is not None
         before = config_of_run(folder, saved)
-        check_findable(before, str(folder.config))
         check_no_code(before, str(folder.config), given)
+        check_findable(before, str(folder.config))
         check_code_is_used(before, str(folder.config), given)
         config = _changed(before, given)
         with team(config.processes or 1) as processes:
