@@ -173,7 +173,10 @@ def test_a_missing_tensor_is_named(artefact: Path, tmp_path: Path) -> None:
 def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
     with pytest.raises(ArtefactError, match="There is no file"):
         dd.load(tmp_path / "none.safetensors")
-    with pytest.raises(ArtefactError, match="cannot be read"):
+    with pytest.raises(ArtefactError, match=r"holds no distilled\.safetensors"):
+        dd.load(tmp_path)
+    (tmp_path / "distilled.safetensors").mkdir()
+    with pytest.raises(ArtefactError, match=r"holds no distilled\.safetensors"):
         dd.load(tmp_path)
 
 

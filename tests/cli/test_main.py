@@ -253,9 +253,10 @@ def test_python_m_datadistill_works_and_pipes_stay_clean(here: Path) -> None:
         "Distilling 1,437 examples of digits for linear, fixed initialization: steps 1, epochs 3.",
         *said[1:-2],
         "Kept the last.",
-        "Use them: datadistill train runs/digits-linear-fixed/distilled.safetensors",
+        "Use them: datadistill train runs/digits-linear-fixed",
     ]
-    assert done.stderr.splitlines()[1].startswith("Measured here: ")
+    assert said[1].startswith("Computed by: ")
+    assert said[2].startswith("Measured here: ")
     quiet = subprocess.run([*command, "--quiet"], capture_output=True, text=True, check=True)
     assert quiet.stderr == ""
 

@@ -56,8 +56,8 @@ def test_what_cannot_be_told_or_done_is_said(capsys: pytest.CaptureFixture[str])
     assert "set channels to 1" in refusal(capsys, *DISTILL, "--data", "none.npz")
     assert "transpose(0, 3, 1, 2)" in refusal(capsys, *DISTILL, "--data", "last.npz")
     assert run(*DISTILL, "--data", "first.npz") == 0
-    assert "--data first.npz" in refusal(capsys, "evaluate", "run")
-    assert "--data first.npz" in refusal(capsys, "verify", "run")
+    assert "--data PATH" in refusal(capsys, "evaluate", "run/distilled.safetensors")
+    assert "--data PATH" in refusal(capsys, "verify", "run/distilled.safetensors")
     said = refusal(capsys, "evaluate", "run", "--data", "large.npz")
     assert "shape (1, 16, 16)" in said
     assert "size 8 and channels 1" in said

@@ -41,8 +41,9 @@ def test_make_extend_and_use_a_pool(here: Path, capsys: pytest.CaptureFixture[st
     assert lines[0].startswith("18 train networks: ")
     assert lines[1].startswith("3 held-out networks: ")
     assert lines[2] == "pool: pools/clouds-mlp"
-    use = "datadistill distill --data clouds.npz --model mlp --initialization random-pretrained"
-    assert f"Use it: {use} --pool pools/clouds-mlp" in said.err
+    use = "datadistill distill --data clouds.npz --model mlp --model-args hidden=6"
+    drawn = "--initialization random-pretrained --pool pools/clouds-mlp"
+    assert f"Use it: {use} {drawn}\n" in said.err
     assert run(*POOL[:-3], "19", "--held-out", "4", "--quiet") == 0
     assert not capsys.readouterr().err
     words = ["--data", "clouds.npz", *WORDS[:4], "--pool", "pools/clouds-mlp", "--quiet"]
@@ -54,10 +55,12 @@ def test_make_extend_and_use_a_pool(here: Path, capsys: pytest.CaptureFixture[st
     assert run(*use.removeprefix("Use them: datadistill ").split()) == 0
     capsys.readouterr()
     assert "over 4 networks" in claimed
-    assert run("evaluate", "many", "--data", "clouds.npz") == 2
+    alone = ["evaluate", "many/distilled.safetensors", "--data", "clouds.npz"]
+    assert run(*alone) == 2
     assert "--pool DIR" in capsys.readouterr().err
-    assert run("evaluate", "many", "--data", "clouds.npz", "--pool", "pools/clouds-mlp") == 0
-    assert capsys.readouterr().out.strip() == claimed
+    for words_ in ([*alone, "--pool", "pools/clouds-mlp"], ["evaluate", "many"]):
+        assert run(*words_) == 0
+        assert capsys.readouterr().out.strip() == claimed
     assert run("resume", "many", "--iterations", "3", "--quiet") == 0
     (here / "pools" / "clouds-mlp").rename("moved")
     assert run("resume", "many", "--iterations", "4", "--quiet") == 2

@@ -107,7 +107,7 @@ def test_code_that_a_run_does_not_use_is_refused(
         assert main(["resume", "r", "--iterations", "6", flag, value]) == 2
         told = " ".join(capsys.readouterr().err.split())
         assert f"has {setting} {own}; a run that is resumed cannot change it to {value}." in told
-        assert f"Leave {flag} out, or start another run with datadistill distill" in told
+        assert f"Leave {flag} out, or start another run: datadistill distill RECIPE" in told
         with pytest.raises(dd.errors.ConfigError, match="cannot change it"):
             dd.resume("r", iterations=6, **{setting: value})  # pyright: ignore[reportArgumentType]
     assert (here / "r" / "config.yaml").read_bytes() == before

@@ -118,13 +118,13 @@ def test_why_there_are_no_kernels_changes_no_result() -> None:
     assert continued((WITHOUT,), 7, other) == (WITHOUT,)
 
 
-def test_flags_ask_for_it_again() -> None:
-    assert RECORD.flags() == "--engine kernels --threads 2 --processes 1"
-    assert WITHOUT.flags() == "--engine torch --threads 2 --processes 1"
+def test_settings_ask_for_it_again() -> None:
+    assert RECORD.settings() == {"engine": "kernels", "threads": 2, "processes": 1}
+    assert WITHOUT.settings() == {"engine": "torch", "threads": 2, "processes": 1}
     plain = WITHOUT.model_copy(update={"engine": "plain"})
-    assert plain.flags().startswith("--engine plain ")
+    assert plain.settings()["engine"] == "plain"
     linear = WITHOUT.model_copy(update={"kernels": "none: not needed"})
-    assert linear.flags().startswith("--engine fast ")
+    assert linear.settings()["engine"] == "fast"
 
 
 @pytest.fixture

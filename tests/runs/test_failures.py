@@ -55,7 +55,7 @@ def test_a_failed_write_is_reported_and_the_previous_checkpoint_loads(
         patch.setattr(files, stage, failing(getattr(files, stage), after))
         with pytest.raises(FileError, match="No space left on device") as caught:
             go(tmp_path)
-    assert "Then resume: datadistill resume" in caught.value.remedy
+    assert "Then resume: make the same call again: dd.distill(" in caught.value.remedy
     assert caught.value.exit_code == 1
     found, skipped = newest(tmp_path / "checkpoints")
     assert skipped == []

@@ -111,7 +111,8 @@ def test_a_run_that_loses_its_lock_writes_nothing_more_and_can_be_resumed(tmp_pa
         go(run, progress=lose)
     assert tree(run) == before
     assert caught.value.remedy == (
-        f"Make sure that no other process writes there. Then resume: datadistill resume {run}"
+        "Make sure that no other process writes there. Then resume: make the same call again: "
+        f"dd.distill(…, run={str(run)!r})"
     )
     go(run)
     assert contents(run) == contents(whole)

@@ -30,7 +30,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_stopped_after_any_outer_step_and_resumed_ends_in_the_same_bytes(
     whole: Path, tmp_path: Path, outer_step: int
 ) -> None:
-    with pytest.raises(KeyboardInterrupt, match="To resume: datadistill resume"):
+    with pytest.raises(
+        KeyboardInterrupt, match=r"To resume: make the same call again: dd\.distill"
+    ):
         go(tmp_path, **stop_after(outer_step))
     assert not (tmp_path / "results.json").exists()
     go(tmp_path)
@@ -204,7 +206,7 @@ def test_a_damaged_newest_checkpoint_is_skipped_with_the_reason(
     config = replace(read_config(tmp_path / "config.yaml"), model="linear")
     run = Distillation.prepare(config, DATA, dd.models.Linear())
     test = dd.LabelledData(*TEST, split="test")
-    Run(run, RunFolder(tmp_path), test, tell=said.append).go()
+    Run(run, RunFolder(tmp_path), test, tell=said.append, in_python=True).go()
     assert "step-00000006.safetensors is damaged" in said[0]
     assert "Resuming from outer step 4 of 12, about " in said[1]
     assert contents(tmp_path) == contents(whole)

@@ -13,6 +13,9 @@ from .distilled_data import DistilledData
 from .header import Header
 from .schema1 import upgraded
 
+FILE_NAME = "distilled.safetensors"
+"""What the artefact of a run is called in its folder."""
+
 
 def load(path: str | Path) -> DistilledData:
     """Reads an artefact and checks all of it. Needs no data set, and executes nothing.
@@ -21,9 +24,9 @@ def load(path: str | Path) -> DistilledData:
     its weights is allocated. What it takes to use it is known as :attr:`DistilledData.cost`.
 
     Args:
-        path: A file written by :meth:`DistilledData.save` or ``datadistill distill``.
+        path: A file written by :meth:`DistilledData.save`, or the folder of a finished run.
     """
-    path = Path(path)
+    path = artefact_at(path)
     tensors, raw_header = read_container(path)
     if is_deep(raw_header):
         raise _unsound(path, f"its header is nested deeper than {DEPTH} levels")
@@ -44,6 +47,19 @@ def load(path: str | Path) -> DistilledData:
     except UnsoundError as error:
         raise _unsound(path, error.found) from None
     return DistilledData(steps, header, carried=tensors)
+
+
+def artefact_at(path: str | Path) -> Path:
+    """The artefact that a path names: a file, or the one in a run folder."""
+    path = Path(path)
+    if not path.is_dir():
+        return path
+    if not (path / FILE_NAME).is_file():
+        raise ArtefactError(
+            f"The folder {path} holds no {FILE_NAME}.",
+            "Name an artefact, or the folder of a finished run.",
+        )
+    return path / FILE_NAME
 
 
 def _unsound(path: Path, what: str) -> ArtefactError:

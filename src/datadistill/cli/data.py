@@ -9,7 +9,7 @@ from rich import box
 from rich.progress import DownloadColumn
 from rich.table import Table
 
-from .. import data
+from .. import data, hints
 from ..data import DATA_SETS, DataSet, LabelledData
 from ..data.fetch import fetch
 from ..errors import ConfigError
@@ -37,8 +37,8 @@ class List:
             table.add_row(name, there, place, record.what, style="dim" if there == "no" else None)
         out.print(f"data folder: {folder}", markup=False)
         print_table(table)
-        command.say("Inspect one:  datadistill data check NAME")
-        command.say("Download one: datadistill data fetch NAME")
+        command.say(f"Inspect one:  {command.hint('check', 'NAME')}")
+        command.say(f"Download one: {command.hint('fetch', 'NAME')}")
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Fetch:
             command.say(f"{file} was not verified: its checksum is not known.")
         out.print(f"{self.name}: {fetched.folder}", markup=False)
         command.say(f"Licence: {DATA_SETS[self.name].licence}.")
-        command.say(f"Inspect it: datadistill data check {self.name}")
+        command.say(f"Inspect it: {command.hint('check', self.name)}")
 
 
 @tyro.conf.configure(tyro.conf.CascadeSubcommandArgs)
@@ -114,6 +114,11 @@ class Data(Common):
     ) = field(default_factory=List)
     data_dir: Path | None = None
     """Data folder. By default $DATADISTILL_DATA, or the user's cache folder."""
+
+    def hint(self, *words: str) -> str:
+        """A command on the same data folder, to be shown."""
+        folder = ("--data-dir", self.data_dir) if self.data_dir else ()
+        return hints.command("data", *words, *folder)
 
     def run(self) -> None:
         """Runs what was chosen."""

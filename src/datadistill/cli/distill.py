@@ -124,8 +124,11 @@ class Distill(Common):
         if self.recipe is None:
             return None if self.preset == "fast" else Distill(config=config_from(PAPER))
         recipe = read_recipe(self.recipe, self.preset)
+        default = RunConfig()
         said = {name: getattr(self.config, name) for name in CODE_SETTINGS}
-        check_no_code(recipe.config, str(recipe.path), said)
+        given = {name: value for name, value in said.items() if value != getattr(default, name)}
+        # Code that a flag overrides does not run.
+        check_no_code(replace(recipe.config, **given), str(recipe.path), said)
         return Distill(config=recipe.config)
 
     def _folder(self) -> RunFolder:

@@ -28,7 +28,7 @@ from ..progress import ProgressCallback
 from ..runs.team.processes import Processes, together, world_size
 from ..tables import TableSettings, baseline_table
 from ..tables.adaptation import check_source
-from .artefacts import artefact_at, data_name, is_architecture_of, results_of
+from .artefacts import artefact_at, as_run_says, data_name, is_architecture_of, results_of
 from .choices import MEGABYTE, CodeChoice, DataChoice, ModelChoice, PoolChoice
 from .console import Common, Switch, going_on, out
 from .figures import as_json, class_table, curve_table
@@ -117,6 +117,9 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
         """Evaluates and prints mean ± standard deviation over networks."""
         ordinary = self._checked()
         distilled = self.load_artefact(artefact_at(self.artefact))
+        as_run_says(self, distilled)._measure(distilled, ordinary)
+
+    def _measure(self, distilled: DistilledData, ordinary: OrdinaryTraining | None) -> None:
         if not (self.baselines and distilled.header.initialization.kind == "fixed-pretrained"):
             distilled = self.with_pool(distilled)
         poisonous = distilled.objective.attacks
@@ -128,7 +131,7 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             )
         # Baselines see what distillation saw.
         augment = distilled.header.configuration.get("augment") if self.baselines else None
-        name = data_name(self.data, distilled.header.data)
+        name = data_name(self.data, self.artefact, distilled, distilled.header.data)
         train, test = self.load_for(distilled, name, augment)
         self._set_threads()
         if poisonous and not (ordinary or self.curve or self.per_class):

@@ -1,5 +1,6 @@
 """What the user is shown at the end of a run."""
 
+from .. import hints
 from ..artefact import DistilledData
 from ..core.seam import parse
 from ..report import draw
@@ -16,16 +17,15 @@ def show_result(command: Common, distilled: DistilledData, folder: RunFolder) ->
     if can_be_drawn(distilled.inputs.shape[2:]):
         draw(distilled, folder.picture)
         out.print(f"picture: {folder.picture}", markup=False)
-    command.say(f"Use them: datadistill train {folder.distilled}{_needed(distilled)}")
+    command.say(f"Use them: {hints.command('train', folder.path, *_needed(distilled))}")
 
 
-def _needed(distilled: DistilledData) -> str:
-    """The flags that ``datadistill train`` needs: the pool, and the user's own code."""
-    given = distilled.header.configuration
-    flags = [f"--pool {distilled.pool.path}"] if distilled.pool else []
+def _needed(distilled: DistilledData) -> list[str]:
+    """The words that ``datadistill train`` needs: the user's own code, which no file names."""
+    given, words = distilled.header.configuration, list[str]()
     for setting in ("model", "objective", "update_rule", "initialization"):
         if ":" in (given.get(setting) or ""):
-            flags.append(f"--{setting.replace('_', '-')} {parse(given[setting])[0]}")
+            words += [hints.flag(setting), parse(given[setting])[0]]
             if setting == "model" and given["model_args"]:
-                flags.append(f"--model-args {' '.join(given['model_args'])}")
-    return "".join(f" {flag}" for flag in flags)
+                words += ["--model-args", *given["model_args"]]
+    return words

@@ -10,6 +10,7 @@ import tyro
 
 from ..data import DATA_SETS
 from ..errors import ConfigError
+from ..hints import command, flag
 from ..pools import PARTS, Pool
 from ..runs.pool_job import PoolChoices, PoolJob, take_part, worker
 from ..runs.team.processes import Processes, together
@@ -66,16 +67,15 @@ class Pretrain(PoolChoices, DataChoice):
                 text = f"{count:,} {part} networks: {tested} on test data{reached}"
                 out.print(text, markup=False)
         out.print(f"pool: {pool.path}", markup=False)
-        self.say(
-            f"Use it: datadistill distill --data {self.data}{self._flags()} "
-            f"--initialization random-pretrained --pool {pool.path}"
-        )
+        use = ("--initialization", "random-pretrained", "--pool", pool.path)
+        self.say(f"Use it: {command('distill', '--data', self.data, *self._flags(), *use)}")
 
-    def _flags(self) -> str:
-        """What distill must be told of network and images, to fit the pool."""
-        given = {"model": self.model, "size": self.size, "channels": self.channels}
+    def _flags(self) -> list[object]:
+        """What distill must be told of data, network and images, to fit the pool."""
+        given = {name: getattr(self, name) for name in ("data_dir", "model", "size", "channels")}
         named = {name: value for name, value in given.items() if value not in (None, "lenet")}
-        return "".join(f" --{name} {value}" for name, value in named.items())
+        words: list[object] = [w for name, value in named.items() for w in (flag(name), value)]
+        return [*words, "--model-args", *self.model_args] if self.model_args else words
 
     def _job(self) -> PoolJob:
         own = self.data not in DATA_SETS and Path(self.data).exists()

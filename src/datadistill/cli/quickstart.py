@@ -5,6 +5,7 @@ from pathlib import Path
 
 from rich.table import Table
 
+from ..hints import command
 from ..report import draw
 from ..runs.experiment import load
 from ..runs.recipes import read_recipe
@@ -43,15 +44,17 @@ class Quickstart(Common):
             draw(distilled, folder.picture)
             comparison = compare(distilled, train, test, progress=progress)
         out.print(_table(comparison, len(train), len(test)))
-        artefact = folder.distilled
-        out.print(f"distilled data: {artefact}\npicture: {folder.picture}")
-        self.say(
-            "\nWhat to try next:\n"
-            f"  datadistill train {artefact}     a LeNet trained on these 10 images alone\n"
-            f"  datadistill evaluate {artefact}  test them again\n"
-            f"  datadistill distill --help{' ' * 26}your own settings; MNIST\n"
-            f"  README.md{' ' * 43}your own data and networks, in Python"
-        )
+        out.print(f"distilled data: {folder.distilled}\npicture: {folder.picture}")
+        following = {
+            command("train", folder.path): "a LeNet trained on these 10 images alone",
+            command("evaluate", folder.path): "test them again",
+            command("distill", "--help"): "your own settings; MNIST",
+            "README.md": "your own data and networks, in Python",
+        }
+        width = max(map(len, following))
+        self.say("\nWhat to try next:")
+        for what, why in following.items():
+            self.say(f"  {what:{width}}  {why}")
 
 
 def _table(comparison: Comparison, training: int, tested: int) -> Table:

@@ -13,6 +13,7 @@ from ..core.statistics import MEAN
 from ..data import LabelledData
 from ..errors import FileError
 from ..files import check_writable, write_atomically
+from .artefacts import artefact_at, as_run_says
 from .choices import CodeChoice, DataChoice, ModelChoice, PoolChoice
 from .console import Switch, out
 
@@ -22,7 +23,7 @@ class Train(DataChoice, ModelChoice, PoolChoice, CodeChoice):
     """Train a network on distilled data and save its weights."""
 
     artefact: tyro.conf.Positional[Path]
-    """The artefact: a file written by datadistill distill."""
+    """The artefact, or a run folder: written by datadistill distill."""
     seed: int = 0
     """Seed of the network, for random initializations."""
     statistics: str | None = None
@@ -31,18 +32,21 @@ class Train(DataChoice, ModelChoice, PoolChoice, CodeChoice):
     device: DeviceName = "auto"
     """Device to compute on."""
     output: Path | None = None
-    """File for the weights. By default ARTEFACT-trained.safetensors."""
+    """File for the weights. By default ARTEFACT-trained.safetensors, next to the artefact."""
     overwrite: Switch = False
     """Replace the file if it exists."""
 
     def run(self) -> None:
         """Trains, and writes the weights as safetensors under the module's own names."""
-        output = self.output or self.artefact.with_name(f"{self.artefact.stem}-trained.safetensors")
+        artefact = artefact_at(self.artefact)
+        output = self.output or artefact.with_name(f"{artefact.stem}-trained.safetensors")
         if output.exists() and not self.overwrite:
             raise FileError(f"{output} exists.", "Choose another --output, or pass --overwrite.")
-        distilled = self.with_pool(self.load_artefact(self.artefact))
+        distilled = self.load_artefact(artefact)
+        told = as_run_says(self, distilled)
+        distilled = told.with_pool(distilled)
         check_writable(output)
-        module, statistics = self.own_module(), self._statistics(distilled)
+        module, statistics = self.own_module(), told._statistics(distilled)
         with self.bars() as progress:
             network = distilled.train(
                 module,
@@ -58,7 +62,7 @@ class Train(DataChoice, ModelChoice, PoolChoice, CodeChoice):
         kind, norm = type(network).__name__, distilled.normalization
         self.say(
             f"Load them into a {kind}: "
-            f"module.load_state_dict(safetensors.torch.load_file('{output}'))"
+            f"module.load_state_dict(safetensors.torch.load_file({str(output)!r}))"
         )
         if any(name.endswith(MEAN) for name in weights):
             self.say(f"Its running statistics are those of {self.statistics or DISTILLED}.")

@@ -9,7 +9,7 @@ import tyro
 from ..core.device import DeviceName
 from ..evaluation import ClaimError, claim_of, claimed_split, verify
 from ..evaluation.verification import CONFIDENCE, MOST_NETWORKS, check_measurable, work_of
-from .artefacts import artefact_at, data_name
+from .artefacts import artefact_at, as_run_says, data_name
 from .choices import MEGABYTE, CodeChoice, DataChoice, ModelChoice, PoolChoice
 from .console import Switch, out
 from .figures import as_json
@@ -22,7 +22,8 @@ class Verify(DataChoice, ModelChoice, PoolChoice, CodeChoice):
     artefact: tyro.conf.Positional[Path]
     """The artefact, or a run folder: written by datadistill distill."""
     data: str | None = None
-    """Data set of the claim, if it is not found by the name in the artefact."""
+    """Data set of the claim. By default that of the run, or a built-in one that is named in the
+    artefact."""
     memory: int = 1024
     """Memory in megabytes for the networks that are trained side by side."""
     most_networks: int = MOST_NETWORKS
@@ -34,12 +35,14 @@ class Verify(DataChoice, ModelChoice, PoolChoice, CodeChoice):
 
     def run(self) -> None:
         """Measures the claim again."""
-        distilled = self.with_pool(self.load_artefact(artefact_at(self.artefact)))
+        distilled = self.load_artefact(artefact_at(self.artefact))
+        told = as_run_says(self, distilled)
+        distilled = told.with_pool(distilled)
         claim = claim_of(distilled)
         check_measurable(distilled, self.most_networks)
         self.say(f"Measuring again: {work_of(distilled)}.")
-        name = data_name(self.data, claim.data)
-        train, test = self.load_for(distilled, name)
+        name = data_name(self.data, self.artefact, distilled, claim.data)
+        train, test = told.load_for(distilled, name)
         data = claimed_split(distilled, train, test)
         with self.bars() as progress:
             result = verify(

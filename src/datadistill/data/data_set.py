@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import DataError
+from ..hints import command
+from .folder import data_folder
 from .labelled import LabelledData
 from .options import Options
 from .sources import Download, Package
@@ -72,10 +74,11 @@ class DataSet:
     def load(self, data_dir: Path, options: Options) -> tuple[LabelledData, LabelledData]:
         """Reads the training and the test split; raises a DataError if files are missing."""
         if missing := self.missing(data_dir):
-            raise self._not_found(self.where(data_dir), missing)
+            raise self._not_found(data_dir, missing)
         return self.loader(self.where(data_dir), options)
 
-    def _not_found(self, folder: Path, missing: list[Path]) -> DataError:
+    def _not_found(self, data_dir: Path, missing: list[Path]) -> DataError:
+        folder = self.where(data_dir)
         for name in self.pickled:
             if (folder / name).exists():
                 return DataError(
@@ -83,10 +86,12 @@ class DataSet:
                     f"Download the other version: {self.origin}.",
                 )
         names = ", ".join(str(path.relative_to(folder)) for path in missing)
-        fetch = f"Run: datadistill data fetch {self.name}. Or put" if self.downloads else "Put"
+        there = () if data_dir == data_folder() else ("--data-dir", data_dir)
+        fetch = command("data", "fetch", self.name, *there)
+        put = f"Run {fetch}; or put" if self.downloads else "Put"
         return DataError(
             f"{self.name} was not found in {folder}. Missing: {names}.",
-            f"{fetch} {'it' if len(missing) == 1 else 'them'} there (from {self.origin}), or "
+            f"{put} {'it' if len(missing) == 1 else 'them'} there (from {self.origin}), or "
             f"set --data-dir (or $DATADISTILL_DATA) to the folder that contains {self.folder}/.",
         )
 

@@ -85,13 +85,13 @@ class EngineRecord(BaseModel):
         pairs = [(name, getattr(self, name), getattr(now, name)) for name in names]
         return [f"{name}: {_text(was)} → {_text(is_)}" for name, was, is_ in pairs if was != is_]
 
-    def flags(self) -> str:
-        """The flags that ask for this engine."""
+    def settings(self) -> dict[str, str | int]:
+        """The settings that ask for this engine."""
         kernels = "kernels" if self.has_kernels else "torch"
         if self.kernels == f"{NO_KERNELS}: {NOT_NEEDED}":
             kernels = "fast"
         name = "plain" if self.engine == "plain" else kernels
-        return f"--engine {name} --threads {self.threads} --processes {self.processes}"
+        return {"engine": name, "threads": self.threads, "processes": self.processes}
 
 
 Engines = tuple[EngineRecord, ...]

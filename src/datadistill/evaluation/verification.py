@@ -12,6 +12,7 @@ from ..core.values import short
 from ..data import LabelledData, as_data
 from ..engine.side_by_side import DEFAULT_BYTES
 from ..errors import ArtefactError, DataDistillError, DataError, PoolError
+from ..hints import command
 from ..progress import ProgressCallback
 from .evaluating import evaluate
 from .result import Evaluation
@@ -21,6 +22,7 @@ FEW_EXAMPLES = 3  # whose answer rounding may turn, or one in a thousand where t
 FEW = 1e-3  # of a mean squared error
 MOST = 1e-2  # which no bound exceeds on account of a deviation: a point, or 1 % of an error
 MOST_NETWORKS = 10_000
+EVALUATE = command("evaluate", "ARTEFACT")
 
 
 class ClaimError(DataDistillError):
@@ -139,7 +141,7 @@ def claim_of(distilled: DistilledData) -> Claim:
     if distilled.claim is None:
         raise ArtefactError(
             "The artefact claims no figure.",
-            "Measure one with datadistill evaluate, or dd.evaluate(…).claim().",
+            f"Measure one: {EVALUATE}; in Python, dd.evaluate(…).claim().",
         )
     return distilled.claim
 
@@ -166,7 +168,7 @@ def claimed_split(
         raise ArtefactError(
             f"The claim was measured on the {claim.split} split of {claim.data}, which cannot "
             "be made again from what the artefact says.",
-            "Measure the test split: datadistill evaluate ARTEFACT.",
+            f"Measure the test split: {EVALUATE}",
         )
     return train.hold_out(share, seed)[1]
 
@@ -187,13 +189,13 @@ def check_measurable(distilled: DistilledData, most_networks: int = MOST_NETWORK
         raise ArtefactError(
             f"To measure the claim again takes {work_of(distilled)}; the most is "
             f"{most_networks:,} networks.",
-            "Measure fewer with datadistill evaluate, or allow as many with --most-networks.",
+            f"Measure fewer: {EVALUATE}; or allow as many with --most-networks.",
         )
     if claim.metric != distilled.objective.metric:
         raise ArtefactError(
             f"The claim is of the metric {claim.metric[:100]!r}, but the objective is judged by "
             f"the {distilled.objective.metric}.",
-            "Measure the artefact with datadistill evaluate.",
+            f"Measure the artefact: {EVALUATE}",
         )
 
 
@@ -232,7 +234,7 @@ def verify(
         wanted = distilled.header.initialization.pool
         raise PoolError(
             f"The claim was measured on networks of the pool {wanted and wanted.name}.",
-            "Name its folder: --pool DIR; with another pool, use datadistill evaluate.",
+            f"Name its folder: --pool DIR; or measure with another pool: {EVALUATE} --pool DIR",
         )
     found = evaluate(
         distilled,

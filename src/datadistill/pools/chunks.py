@@ -96,7 +96,7 @@ def check_file(path: Path, chunk: Chunk, *, whole: bool = False) -> None:
         if not path.is_file():
             raise PoolError(
                 f"The pool's file {path} is missing.",
-                "Restore it, or train its networks again: the same datadistill pretrain as before.",
+                "Restore it, or train its networks again: run the command that made the pool.",
             )
         size = path.stat().st_size
     if size != chunk.bytes:
@@ -109,7 +109,7 @@ def damaged(path: Path, how: str) -> PoolError:
     """The error of a file that is not as it was written."""
     return PoolError(
         f"The pool's file {path} is damaged: {how}.",
-        "Restore it; or remove it, and the same datadistill pretrain as before makes it again.",
+        "Restore it; or remove it and run the command that made the pool, which makes it again.",
     )
 
 

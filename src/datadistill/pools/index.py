@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from ..errors import PoolError
 from ..files import write_atomically
+from ..hints import command
 from ..models.description import Architecture
 from ..reading import read_regular
 
@@ -160,7 +161,7 @@ def read_index(folder: Path) -> Index:
     except FileNotFoundError:
         raise PoolError(
             f"There is no pool in {folder}: it holds no {path.name}.",
-            f"Make one: datadistill pretrain DATA --pool {folder}",
+            f"Make one: {command('pretrain', 'DATA', '--pool', folder)}",
         ) from None
     except OSError as error:
         raise PoolError(f"{path} cannot be read: {error.strerror or error}.", "Check it.") from None

@@ -13,6 +13,7 @@ from ..core.network import Network, Weights
 from ..core.seam import Record
 from ..core.values import one_line
 from ..errors import ConfigError, PoolError
+from ..hints import REST, command
 from .pool import Pool
 
 
@@ -80,13 +81,12 @@ class PoolInit(Initialization, name="random-pretrained"):
             raise ConfigError(
                 f"pool_networks is {self.count}, and the pool {self.pool.path} has {most} training "
                 "networks.",
-                f"Make more: datadistill pretrain … --networks {max(self.count, 200)} "
-                f"--pool {self.pool.path}",
+                f"Make more: {self.pool.extending('--networks', max(self.count, 200))}",
             )
         if not self.pool.count("held-out"):
             raise PoolError(
                 f"The pool {self.pool.path} has no held-out networks to measure on.",
-                f"Make some: datadistill pretrain … --held-out 100 --pool {self.pool.path}",
+                f"Make some: {self.pool.extending('--held-out', 100)}",
             )
 
     @property
@@ -176,5 +176,6 @@ def check_enough(initialization: Initialization, networks: int) -> None:
     if networks > most:
         raise ConfigError(
             f"networks is {networks}, but the pool has {most} held-out networks.",
-            f"Use {most} or fewer, or make more: datadistill pretrain … --held-out {networks}",
+            f"Use {most} or fewer, or make more: "
+            f"{command('pretrain', REST, '--held-out', networks)}",
         )

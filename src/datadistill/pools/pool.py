@@ -11,6 +11,7 @@ import torch
 from ..core.initialization import FixedInit
 from ..core.network import Weights
 from ..errors import PoolError
+from ..hints import REST, command
 from ..models.description import Architecture
 from .chunks import check_file, read_network
 from .index import PARTS, Chunk, Index, Origin, Part, read_index
@@ -95,14 +96,19 @@ class Pool:
         chunks = self.index.chunks_of(part)
         return [a for c in chunks for a in (c.test if test else c.validation) or ()]
 
+    def extending(self, *words: object) -> str:
+        """The command that extends this pool, with the words of the one that made it."""
+        return command("pretrain", REST, *words, "--pool", self.path)
+
     def network(self, part: Part, number: int) -> Weights:
         """The weights of one network, without the axis of networks."""
         if not 0 <= number < self.count(part):
+            more = self.extending("--networks" if part == "train" else "--held-out", number + 1)
             raise PoolError(
                 f"The pool {self.path} has no {part} network {number}.",
-                f"Choose from 0 to {self.count(part) - 1}, or extend it with datadistill pretrain."
+                f"Choose from 0 to {self.count(part) - 1}, or make more: {more}"
                 if self.count(part)
-                else f"Make some with datadistill pretrain … --pool {self.path}",
+                else f"Make some: {more}",
             )
         key = (part, number)
         if key in self._kept:
@@ -149,7 +155,7 @@ class Pool:
             raise PoolError(
                 f"The pool {self.path} holds networks of the architecture {own}, not "
                 f"{architecture}" + (" with these constants." if alike else "."),
-                "Use that architecture, or make a pool of this one: datadistill pretrain.",
+                "Use that architecture, or make a pool of this one in another folder.",
             )
 
     def _keep(self, key: tuple[Part, int], weights: Weights) -> None:

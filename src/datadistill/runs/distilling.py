@@ -143,8 +143,15 @@ def _distilled(
         if run is None:
             distilled = distill_in_memory(distillation, test, show, tell)
         else:
-            folder = RunFolder(Path(run))
-            in_folder = Run(distillation, folder, test, tell=tell, warn=warn, progress=show)
+            in_folder = Run(
+                distillation,
+                RunFolder(Path(run)),
+                test,
+                tell=tell,
+                warn=warn,
+                progress=show,
+                in_python=True,
+            )
             distilled = in_folder.go()
         if test is not None:
             tell(str(distilled.claim))
@@ -155,7 +162,7 @@ def _of_one_process(config: RunConfig) -> RunConfig:
     if (config.processes or 1) > 1:
         raise ConfigError(
             f"processes is {config.processes}, but a call in Python is one process.",
-            "Leave it out, or use the command line: datadistill distill --processes 2.",
+            "Leave it out, or distil on the command line with --processes.",
         )
     return config
 

@@ -1,8 +1,10 @@
 """From the names in a configuration to the data and the network that they name, loaded once."""
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from torch import nn
 
@@ -14,6 +16,8 @@ from ..core.values import one_line
 from ..data import LabelledData
 from ..data.labels import as_classes, check_several_classes
 from ..errors import ConfigError, TeamError
+from ..hints import command, flag
+from ..importing import absolute_reference
 from .config import RunConfig
 from .distillation import Distillation
 from .seams import SEAMS, make
@@ -24,6 +28,8 @@ CODE_SETTINGS = ("model", "data", *SEAMS)
 
 PATH_SETTINGS = ("data",)
 """Those of them that can be a path, which on Windows may begin with a drive letter."""
+
+IN_PYTHON = "Continue a run of Python there: make the same dd.distill call again."
 
 
 @dataclass(frozen=True)
@@ -76,10 +82,62 @@ def check_no_code(config: RunConfig, where: str, said: Mapping[str, str | None])
         said: What the user has named, by setting.
     """
     for setting, value in _unnamed(config, said):
+        raise unnamed_code(where, setting, value, in_memory=not _can_be_found(config.data))
+
+
+def unnamed_code(where: str, setting: str, value: str, *, in_memory: bool = False) -> ConfigError:
+    """The error for Python code that only a file names.
+
+    Args:
+        where: Which file.
+        setting: The setting that names it.
+        value: Its name.
+        in_memory: Whether it was used with data in memory, so that no command can use it again.
+    """
+    what = f"{where} names Python code, {value}. Code that only a file names is not run."
+    place = value.rpartition(":")[0]
+    in_session = place == "__main__" or "<" in value  # a script, a notebook, inside a function
+    if in_memory or in_session:
+        return ConfigError(what, IN_PYTHON)
+    own_folder = place.endswith(".py") and not Path(place).is_file()
+    where_from = "go to the folder that contains it and " if own_folder else ""
+    named = shlex.join([flag(setting), value])
+    return ConfigError(what, f"If you trust it, {where_from}name it yourself: {named}")
+
+
+def code_flags(config: object) -> list[str]:
+    """The words by which a command names the Python code of a run."""
+    return [word for setting, value in _unnamed(config, {}) for word in (flag(setting), value)]
+
+
+def repeat_flags(config: RunConfig) -> list[str]:
+    """The same for another run from any folder: with paths and the values of fields."""
+    words: list[str] = []
+    for setting in CODE_SETTINGS:
+        value: str | None = getattr(config, setting)
+        if value is not None and names_code(setting, value):
+            reference, bracket, values = value.partition("(")
+            words += [flag(setting), f"{absolute_reference(reference)}{bracket}{values}"]
+    return words
+
+
+def check_findable(config: RunConfig, where: str) -> None:
+    """Refuses to look for data that were in memory: their name could be that of any file."""
+    if not _can_be_found(config.data):
         raise ConfigError(
-            f"{where} names Python code, {value}. Code that only a file names is not run.",
-            f"If you trust it, name it yourself: --{setting.replace('_', '-')} {value}",
+            f"{where} has data {config.data!r}, which are not built in and have no path.", IN_PYTHON
         )
+
+
+def _can_be_found(name: str) -> bool:
+    """Whether a name of data is more than that of data in memory."""
+    known = name in data.DATA_SETS or names_code("data", name) or is_lasting(name)
+    return known or Path(name).exists()  # earlier versions kept relative paths
+
+
+def is_lasting(name: str) -> bool:
+    """Whether a path of data is the same from every working directory."""
+    return Path(name).is_absolute() or name.startswith("~")
 
 
 def check_named(config: object, named: Mapping[str, str | None]) -> None:
@@ -92,7 +150,7 @@ def check_named(config: object, named: Mapping[str, str | None]) -> None:
     for setting, value in _unnamed(config, named):
         raise TeamError(
             f"Process 0 names Python code that this process was not told of: {value}.",
-            f"Start all processes with the same --{setting.replace('_', '-')}.",
+            f"Start all processes with the same {flag(setting)}.",
         )
 
 
@@ -117,10 +175,10 @@ def check_code_is_used(config: RunConfig, where: str, said: Mapping[str, str | N
     for setting in CODE_SETTINGS:
         own, value = getattr(config, setting), said.get(setting)
         if value is not None and value != own and not names_code(setting, own):
-            flag = f"--{setting.replace('_', '-')}"
+            again = command("distill", "RECIPE", flag(setting), value)
             raise ConfigError(
                 f"{where} has {setting} {own}; a run that is resumed cannot change it to {value}.",
-                f"Leave {flag} out, or start another run with datadistill distill … {flag} {value}",
+                f"Leave {flag(setting)} out, or start another run: {again}",
             )
 
 

@@ -11,6 +11,7 @@ from ..core.initialization import FixedInit, Initialization
 from ..core.network import Network
 from ..data import LabelledData, data_folder
 from ..errors import ConfigError
+from ..hints import command
 from ..models.description import describe, weights_hash
 from ..models.freezing import train_only
 from ..models.trained import looks_trained
@@ -136,8 +137,8 @@ def _check_flags(config: RunConfig) -> None:
     if pretrained and config.pool is None and (kind[0] == "r" or config.weights is None):
         raise ConfigError(
             f"A {kind} initialization needs networks that were trained before.",
-            "Set pool to a folder made by datadistill pretrain"
-            + ("." if kind[0] == "r" else ", or weights to a .safetensors or .pth file."),
+            ("Set" if kind[0] == "r" else "Set weights to a .safetensors or .pth file, or")
+            + f" pool to the folder of a pool; make one: {command('pretrain', 'DATA')}",
         )
     meaningless = {
         "pool": config.pool is not None and not pretrained,

@@ -13,9 +13,13 @@ from .team.stop import Stop
 
 
 @contextlib.contextmanager
-def resume_hint(folder: RunFolder) -> Generator[None]:
-    """Adds to an error or an interrupt how to resume this run."""
-    command = f"datadistill resume {folder.path}"
+def resume_hint(folder: RunFolder, how: str) -> Generator[None]:
+    """Adds to an error or an interrupt how to resume this run.
+
+    Args:
+        folder: The run folder.
+        how: The command, or what to do in Python.
+    """
     try:
         yield
     except FileError as error:
@@ -26,16 +30,16 @@ def resume_hint(folder: RunFolder) -> Generator[None]:
             ) from error
         if not _can_resume(folder):
             raise
-        raise FileError(error.what, f"{error.remedy} Then resume: {command}") from error
+        raise FileError(error.what, f"{error.remedy} Then resume: {how}") from error
     except TeamError as error:
         if not _can_resume(folder):
             raise
-        raise TeamError(error.what, f"{error.remedy} To resume: {command}") from error
+        raise TeamError(error.what, f"{error.remedy} To resume: {how}") from error
     except KeyboardInterrupt as interrupt:
         if not _can_resume(folder):
             raise type(interrupt)("nothing was saved.") from None
         what = str(interrupt) or "work since the last checkpoint will be repeated."
-        raise type(interrupt)(f"{what}\nTo resume: {command}") from None
+        raise type(interrupt)(f"{what}\nTo resume: {how}") from None
 
 
 def _can_resume(folder: RunFolder) -> bool:

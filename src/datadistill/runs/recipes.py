@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import ConfigError, did_you_mean, printable
+from ..hints import command
 from .config import PAPER, RunConfig, config_from
 from .store.yaml_files import read_yaml
 
@@ -48,7 +49,7 @@ def read_recipe(name: str, preset: Preset = "fast") -> Recipe:
         if name not in recipe_names():
             raise ConfigError(
                 f"There is no recipe {name!r}.{did_you_mean(name, recipe_names())}",
-                "datadistill recipes lists them; a file of settings must end in .yaml.",
+                f"{command('recipes')} lists them; a file of settings must end in .yaml.",
             )
         path = FOLDER / f"{name}.yaml"
     settings = read_yaml(path)

@@ -9,11 +9,12 @@ from typing import Any
 
 from ..artefact import DistilledData
 from ..errors import ConfigError, RunError
+from ..hints import command
 from ..progress import ProgressCallback, silent
 from ..showing import Tell, no_message, shown, teller, urgent_teller
 from . import experiment
 from .config import RunConfig
-from .experiment import CODE_SETTINGS, check_code_is_used, check_no_code
+from .experiment import CODE_SETTINGS, check_code_is_used, check_findable, check_no_code
 from .run import Run
 from .store.folder import RunFolder
 from .store.restore import Saved, opened
@@ -90,6 +91,7 @@ def resume_run(
         assert saved is not None
         before = config_of_run(folder, saved)
         check_no_code(before, str(folder.config), given)
+        check_findable(before, str(folder.config))
         check_code_is_used(before, str(folder.config), given)
         config = _changed(before, given)
         with team(config.processes or 1) as processes:
@@ -133,7 +135,7 @@ def _check_begun(folder: RunFolder) -> None:
     if folder.is_new:
         raise RunError(
             f"There is no run in {folder.path}.",
-            f"Start one there: datadistill distill … --run {folder.path}",
+            f"Start one there: {command('distill', 'RECIPE', '--run', folder.path)}",
         )
 
 

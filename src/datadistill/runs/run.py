@@ -10,11 +10,13 @@ from ..core.values import one_line
 from ..data import LabelledData
 from ..engine import Engines, continued, using
 from ..errors import DataDistillError, RunError, TeamError
+from ..hints import command, flag
 from ..notices import warn
 from ..progress import Progress, ProgressCallback, silent
 from ..showing import Tell, no_message
 from .config import RunConfig
 from .distillation import Distillation
+from .experiment import code_flags, repeat_flags
 from .interrupt import check_no_stop, left_alone, resume_hint, stopped
 from .outcome import Outcome, is_finished, load_finished
 from .state import RunState
@@ -76,6 +78,7 @@ class Run:
         tell: Receives messages.
         warn: Receives, from a signal handler, the message that the run is going to stop.
         progress: Called after every outer step.
+        in_python: Whether dd.distill was called, rather than a command.
     """
 
     distillation: Distillation
@@ -85,6 +88,7 @@ class Run:
     tell: Tell = no_message
     warn: Tell = no_message
     progress: ProgressCallback = silent
+    in_python: bool = False
 
     __repr__ = one_line
 
@@ -101,7 +105,7 @@ class Run:
         """
         echo = ECHO if "TORCHELASTIC_RUN_ID" in os.environ else 0.0
         engine = using(self.distillation.config.engine)
-        with engine, resume_hint(self.folder), stoppable(self.warn, echo) as stop:
+        with engine, resume_hint(self.folder, self._resume()), stoppable(self.warn, echo) as stop:
             return (self._as_planned(saved) if saved else self)._go(saved, stop)
 
     def _as_planned(self, saved: Saved) -> "Run":
@@ -136,7 +140,7 @@ class Run:
         """The checkpoint comes first: where there is a configuration there is a checkpoint."""
         config, state = self.distillation.config, self.distillation.start()
         write_checkpoint(self.folder.checkpoints, Checkpoint(state, config, prints))
-        self.folder.write_config(config, self._engines(state))
+        self._write_config(config, self._engines(state))
         return state
 
     def _restore(self, saved: Saved, prints: dict[str, str]) -> RunState:
@@ -152,8 +156,25 @@ class Run:
             self.tell(note)
         prune(folder.checkpoints, saved.state.outer_step)
         done = is_finished(folder, saved.state, config.iterations)
-        folder.write_config(config, saved.state.engines if done else self._engines(saved.state))
+        self._write_config(config, saved.state.engines if done else self._engines(saved.state))
         return saved.state.to(self.distillation.distiller.network.device)
+
+    def _resume(self, **settings: object) -> str:
+        """How to resume this run, with some settings changed: a command, or a call in Python."""
+        if self.in_python:
+            given = {"run": str(self.folder.path), **settings}
+            given.pop("processes", None)  # a call in Python is one process
+            named = ", ".join(f"{name}={value!r}" for name, value in given.items())
+            return f"make the same call again: dd.distill(…, {named})"
+        flags = [word for name, value in settings.items() for word in (flag(name), value)]
+        return command("resume", self.folder.path, *code_flags(self.distillation.config), *flags)
+
+    def _write_config(self, config: RunConfig, engines: Engines) -> None:
+        """Writes ``config.yaml``, which tells how to make such a run again from its folder."""
+        repeat = command("distill", self.folder.config.name, *repeat_flags(config))
+        if self.in_python:
+            repeat = "make the same dd.distill call with another run"
+        self.folder.write_config(config, engines, repeat)
 
     def _engines(self, state: RunState) -> Engines:
         """The engines of the outer steps that are done, and that of the next."""
@@ -162,8 +183,10 @@ class Run:
     def _warn_of_another_engine(self, saved: Saved) -> None:
         """Says, however quiet the command, that the result will not be the same to the last bit."""
         now, config = self.distillation.engine_record, self.distillation.config
-        if note := other_engine(saved, self.folder, config, now):
-            warn(note)
+        if note := other_engine(saved, config, now):
+            before = saved.state.engines[-1:]
+            again = [f"To compute as before: {self._resume(**one.settings())}" for one in before]
+            warn("\n".join([note, *again]))
 
     def _proceed(
         self, state: RunState, saver: Saver, log: MetricsLog, stop: Stop
@@ -208,7 +231,7 @@ class Run:
     def _planned(self, config: RunConfig, state: RunState, saver: Saver) -> "Run":
         """The run with another number of outer steps from here on, as its files say too."""
         saver.save(state, config)
-        self.folder.write_config(config, state.engines)
+        self._write_config(config, state.engines)
         return replace(self, distillation=self.distillation.with_config(config))
 
     def _finish(self, state: RunState) -> DistilledData:

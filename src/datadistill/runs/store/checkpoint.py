@@ -186,7 +186,7 @@ def newest(folder: Path) -> tuple[Checkpoint, list[str]]:
             skipped.append(error.what)
     raise RunError(
         f"{folder.parent} has no valid checkpoint" + (": " + " ".join(skipped) if skipped else "."),
-        "The run cannot be resumed. Start a new one with datadistill distill.",
+        "The run cannot be resumed. Start a new one.",
     )
 
 

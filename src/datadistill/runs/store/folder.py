@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import files
+from ...artefact.reader import FILE_NAME
 from ...engine import Engines
 from ...errors import RunError
 from ...lock import locked
@@ -43,7 +44,7 @@ class RunFolder:
     @property
     def distilled(self) -> Path:
         """The artefact."""
-        return self.path / "distilled.safetensors"
+        return self.path / FILE_NAME
 
     @property
     def picture(self) -> Path:
@@ -117,15 +118,16 @@ class RunFolder:
                     "Replace it by the file or folder itself.",
                 )
 
-    def write_config(self, config: RunConfig, engines: Engines) -> None:
+    def write_config(self, config: RunConfig, engines: Engines, repeat: str) -> None:
         """Writes ``config.yaml``.
 
         Args:
             config: The settings.
             engines: The engines that compute the run, which stand there as comments.
+            repeat: How to make such a run again.
         """
         comments = [
-            "All settings of this run. To repeat it: datadistill distill config.yaml",
+            f"All settings of this run. To repeat it: {repeat}",
             *(f"Computed from outer step {one.outer_step} on by: {one}." for one in engines),
         ]
         files.write_atomically(self.config, write_yaml(config, *comments), make_folder=False)

@@ -76,7 +76,7 @@ def check_same_run(
     if changed := differences(saved.config, config):
         raise RunError(
             f"The settings differ from those of {folder.path}: {'; '.join(changed)}.",
-            "Restore them to resume, or start a new run: datadistill distill RECIPE.",
+            "Restore them to resume, or start a new run in another folder.",
         )
     reached = saved.state.outer_step
     if config.iterations < reached:
@@ -91,17 +91,16 @@ def check_same_run(
     return notes
 
 
-def other_engine(saved: Saved, folder: RunFolder, config: RunConfig, now: EngineRecord) -> str:
-    """What changes the last bits of what is still to be computed, and how to compute as before.
+def other_engine(saved: Saved, config: RunConfig, now: EngineRecord) -> str:
+    """What changes the last bits of what is still to be computed.
 
     Args:
         saved: The checkpoint.
-        folder: The run folder.
         config: The settings to resume with.
         now: The engine to resume with.
 
     Returns:
-        A text of one or two lines, empty if nothing differs.
+        A text, empty if nothing differs.
     """
     if not saved.state.engines:
         return "\n".join(_of_settings(saved.config, config))
@@ -111,8 +110,7 @@ def other_engine(saved: Saved, folder: RunFolder, config: RunConfig, now: Engine
         return ""
     return (
         f"The engine differs from outer step {saved.state.outer_step + 1:,} on, which may change "
-        f"the last bits of the result: {'; '.join(changed)}.\n"
-        f"To compute as before: datadistill resume {folder.path} {before.flags()}"
+        f"the last bits of the result: {'; '.join(changed)}."
     )
 
 

@@ -82,7 +82,7 @@ def check_artefact(path: Path, results: Path) -> None:
         raise RunError(
             f"{path} is not the artefact whose hash {results.name} holds: it was changed, or is "
             "of another run.",
-            "Restore it; or remove it, and datadistill resume makes it again.",
+            "Restore it; or remove it and resume the run, which makes it again.",
         )
 
 
