@@ -14,9 +14,11 @@ from typing import Any
 
 import torch
 
+from datadistill.runs.team.handover import Named
 from datadistill.runs.team.launch import launched
 from datadistill.runs.team.link import Link
-from datadistill.runs.team.processes import together
+from datadistill.runs.team.processes import Processes
+from datadistill.runs.team.worker import run_worker
 
 MOST_REPEATS, LEAST_REPEATS = 40, 4
 VOTES = 2
@@ -91,17 +93,20 @@ def measure(processes: tuple[int, ...] = (2, 4)) -> dict[str, Any]:
 
 def _here(processes: int) -> list[float]:
     """The fastest of many sums, for each case."""
-    with launched(processes, worker) as link:
+    with launched(processes, worker, {}) as link:
         return [min(_times(link, case)) for case in CASES]
 
 
 def worker() -> None:
     """Takes part in the sums that are measured."""
     torch.set_num_threads(1)
-    with together() as team:
-        assert team.link is not None
-        for case in CASES:
-            _times(team.link, case)
+    run_worker(_take_part)
+
+
+def _take_part(team: Processes, _named: Named) -> None:
+    assert team.link is not None
+    for case in CASES:
+        _times(team.link, case)
 
 
 def _times(link: Link, case: Case) -> list[float]:

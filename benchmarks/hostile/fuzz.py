@@ -67,7 +67,7 @@ def _fuzzed(name: str, folder: Path, seconds: int) -> tuple[int, str]:
 
 def main() -> None:
     """The process that fuzzes one kind: its name, the corpus, then options of libFuzzer."""
-    import atheris  # pyright: ignore[reportMissingImports]
+    import atheris  # pyright: ignore[reportMissingImports, reportMissingModuleSource]
 
     fuzzer: Any = atheris
     with fuzzer.instrument_imports(include=["datadistill"]):
