@@ -13,7 +13,7 @@ import safetensors.torch
 import torch
 
 import datadistill as dd
-from datadistill.cli.console import Lines
+from datadistill.bars import Lines
 from datadistill.cli.main import main
 from datadistill.progress import Progress
 from datadistill.runs.store.checkpoint import newest

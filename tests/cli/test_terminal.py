@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 import datadistill as dd
-from datadistill.cli.console import PlainConsole
+from datadistill.bars import PlainConsole
 from datadistill.errors import DataDistillError, DataError, printable
 from tests.cli.helpers import run
 from tests.data import makers

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
+import torch
 
 import datadistill as dd
 from datadistill.cli.main import main
@@ -130,7 +131,11 @@ def test_two_processes_make_the_run_of_one_and_one_goes_on_with_it(
         assert b.held_out == a.held_out
 
 
-def test_a_run_whose_time_is_up_ends_in_all_processes(tmp_path: Path) -> None:
+def test_a_run_whose_time_is_up_ends_in_all_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if an earlier group of this process could not be connected.
+    monkeypatch.setattr(torch.distributed.distributed_c10d._world, "group_count", 3)  # pyright: ignore[reportPrivateUsage]
     config = RunConfig(model="linear", networks=2, batch_size=32, test_networks=2, threads=1)
     with together(2, worker) as team:
         found, folder = load(config), RunFolder(tmp_path / "run")

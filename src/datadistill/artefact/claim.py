@@ -11,6 +11,7 @@ from pydantic import (
     model_validator,
 )
 
+from ..core.values import titled
 from .bounds import Count, Finite, Text, Whole
 
 ROUNDING = 1e-6
@@ -38,6 +39,8 @@ class Claim(BaseModel):
     statistics: Text | None = None
     """What the running statistics of the networks were measured on, where they keep some. None, as
     in files of earlier versions: they normalised by the batch that they were tested on."""
+
+    __repr__ = titled
 
     @model_serializer(mode="wrap")
     def _without_what_is_not_there(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -16,12 +16,14 @@ from ..core.initialization import FixedInit, Initialization, networks_for
 from ..core.network import Network, Weights
 from ..core.objective import Objective
 from ..core.update import UpdateRule, training
+from ..core.values import same, short
 from ..data import Normalization
 from ..engine import engine_for
 from ..errors import ArtefactError, PoolError
 from ..models.description import weights_hash
 from ..pools import Pool
 from ..progress import Progress, ProgressCallback, silent
+from ..showing import shown
 from .architecture import fit
 from .checks import built_in_objective, check_labels, cost_of
 from .claim import Claim
@@ -55,9 +57,12 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
     steps: Steps
     header: Header
     carried: Weights = field(default_factory=dict[str, Tensor])
-    module: nn.Module | None = None
-    own_objective: Objective | None = None
-    pool: Pool | None = None
+    # What is at hand differs from one process to another: it makes no others of the data.
+    module: nn.Module | None = field(default=None, compare=False)
+    own_objective: Objective | None = field(default=None, compare=False)
+    pool: Pool | None = field(default=None, compare=False)
+
+    __eq__ = same
 
     @property
     def inputs(self) -> Tensor:
@@ -131,11 +136,12 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
     def __repr__(self) -> str:
         header, schedule = self.header, self.header.schedule
         reaches = f": {self.claim}" if self.claim else ""
-        return (
-            f"<DistilledData: {len(self)} images of {header.data} for {header.architecture.name}, "
+        says = (
+            f"{len(self)} images of {header.data} for {header.architecture.name}, "
             f"{header.initialization.kind} initialization, {schedule.steps} step(s) × "
-            f"{schedule.epochs} epoch(s){reaches}>"
+            f"{schedule.epochs} epoch(s){reaches}"
         )
+        return f"<DistilledData: {short(says)}>"
 
     def __len__(self) -> int:
         return self.inputs.shape[0] * self.inputs.shape[1]
@@ -189,7 +195,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         keep_weights: bool = False,
         statistics: Any = None,
         device: str = "auto",
-        progress: ProgressCallback = silent,
+        progress: bool | ProgressCallback = False,
     ) -> nn.Module:
         """Trains a network on the distilled data, by the schedule they were made for.
 
@@ -203,7 +209,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
             statistics: Real data whose statistics batch normalisation is to use; by default those
                 of the distilled images.
             device: Where to train: auto, cpu, cuda or mps.
-            progress: Called after every update.
+            progress: True for a bar, or a callback, called after every update.
 
         Returns:
             A plain trained ``nn.Module`` in eval mode, whose running statistics are set. It takes
@@ -221,7 +227,8 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
             number = seed if self.header.initialization.pool else 0
             generators = networks_for(seed, "trained network", [number])
             theta0 = self.initial_weights(network, generators)
-        trained = self.train_networks(network, theta0, progress)
+        with shown(progress) as show:
+            trained = self.train_networks(network, theta0, show)
         usable = measured.added_to(trained, network)
         return checked(network.module({name: w[0] for name, w in usable.items()}))
 

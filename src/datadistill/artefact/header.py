@@ -19,6 +19,7 @@ from ..core.initialization import Initialization, Scheme
 from ..core.objective import Objective
 from ..core.seam import Record, Seam
 from ..core.update import UpdateRule
+from ..core.values import titled
 from ..engine import Engines
 from ..errors import ConfigError
 from ..models.description import Architecture
@@ -141,3 +142,9 @@ class Header(_Record):
     engines: Engines = ()
     """The engines that computed the data, in order; none if that is not known."""
     versions: dict[str, Text]
+
+    def __str__(self) -> str:
+        reaches = f": {self.claim}" if self.claim else ""
+        return f"{self.data} for {self.architecture.name}, {self.initialization.kind}{reaches}"
+
+    __repr__ = titled

@@ -53,6 +53,9 @@ class Baseline(ABC):
         if not hasattr(cls, "name"):
             cls.name = cls.__name__
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"  # dataclasses write one of their own, with their fields
+
     @abstractmethod
     def steps(self, data: LabelledData, layout: Layout, stream: Stream) -> Steps:
         """Makes one set of images.

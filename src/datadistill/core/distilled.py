@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .random import stream
+from .values import different, one_line, same
 
 
 class Step(NamedTuple):
@@ -17,6 +18,10 @@ class Step(NamedTuple):
     inputs: Tensor
     labels: Tensor
     learning_rate: Tensor
+
+    __repr__ = one_line
+    __eq__ = same
+    __ne__ = different
 
     def rate_for(self, w: Tensor) -> Tensor:
         """The learning rate, or one for each network, as a factor of a weight's gradient (J, …)."""
@@ -45,6 +50,9 @@ class Steps:
     inputs: Tensor
     labels: Tensor
     learning_rates: Tensor
+
+    __repr__ = one_line
+    __eq__ = same
 
     @property
     def schedule(self) -> list[Position]:

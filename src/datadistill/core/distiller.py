@@ -23,6 +23,7 @@ from .parametrisation import RATES, Parameters, Parametrisation, Plain
 from .random import stream
 from .settings import DistillerConfig, default_networks
 from .update import GradientDescent, UpdateRule
+from .values import one_line, same
 
 Batch = tuple[Tensor, Tensor]
 """Real inputs and their labels."""
@@ -49,6 +50,9 @@ class DistillerState:
     average: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     rejected: int = 0
     rejected_in_a_row: int = 0
+
+    __repr__ = one_line
+    __eq__ = same
 
     @property
     def current(self) -> Parameters:

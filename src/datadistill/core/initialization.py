@@ -15,6 +15,7 @@ from .network import Network, Weights
 from .own_scheme import draw_module
 from .random import stream
 from .seam import Record, Seam
+from .values import equal, same
 
 Scheme = Literal[
     "xavier-normal", "xavier-uniform", "he-normal", "he-uniform", "orthogonal", "module"
@@ -140,6 +141,12 @@ class FixedInit(Initialization, name="fixed", aliases=("fixed-pretrained",)):
 
     fixed = True
     settings = MappingProxyType({"seed": "init_seed", "scheme": "scheme"})
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not FixedInit:
+            return NotImplemented
+        # Weights are no part of the record, and so of no comparison but this one.
+        return same(self, other) and equal(self.weights, other.weights)
 
     @classmethod
     def of(cls, module: nn.Module, source: str | None = None) -> "FixedInit":

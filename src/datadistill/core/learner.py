@@ -6,6 +6,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from .network import Weights
+from .values import different, one_line, same
 
 
 class Learner(NamedTuple):
@@ -19,6 +20,10 @@ class Learner(NamedTuple):
 
     weights: Weights
     memory: Mapping[str, Weights] = {}
+
+    __repr__ = one_line
+    __eq__ = same
+    __ne__ = different
 
     def leaves(self) -> list[Tensor]:
         """All tensors in a fixed order."""

@@ -76,6 +76,11 @@ class Network:
         self.outputs = self._check_pure(self.example)
         self.side_by_side = self._check_twice_differentiable(self.example)
 
+    def __repr__(self) -> str:
+        count = sum(weight.numel() for weight in self.weights.values())
+        shapes = f"{tuple(self.example.shape[1:])} → {tuple(self.outputs)}"
+        return f"<Network {self.name}: {count:,} weights, {shapes}, {self.dtype}, {self.device}>"
+
     def __call__(self, weights: Weights, inputs: Tensor) -> Tensor:
         """Returns the outputs (J, N, …) of J networks for the same N inputs."""
         return self._for_each(lambda one: self._forward(one, inputs), weights)

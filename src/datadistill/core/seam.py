@@ -107,6 +107,9 @@ class Seam(ABC):
             "file.py:Class.",
         )
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"  # dataclasses write one of their own, with their fields
+
     def record(self) -> Record:
         """Plain data from which :meth:`from_record` makes the same object again."""
         values = {f.name: getattr(self, f.name) for f in _fields(self)}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from ..errors import ConfigError
+from .values import one_line
 
 AVERAGED_LATE = 9
 """The running mean of the first outer steps is of the last tenth of them."""
@@ -116,6 +117,8 @@ class Outer(Settings):
 @dataclass(frozen=True, kw_only=True)
 class DistillerConfig(Learned, Outer):
     """The settings of a distillation; the defaults are the paper's protocol."""
+
+    __repr__ = one_line
 
     def for_examples(self, examples: int) -> Self:
         """Fills in what depends on the number of real training examples."""

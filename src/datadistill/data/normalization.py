@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..core.values import one_line
+
 AT_ONCE = 1024
 MOST_MEASURED = 100_000
 """Images whose pixels are measured at most, evenly spaced; fewer images are all measured."""
@@ -33,6 +35,8 @@ class Normalization:
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
+
+    __repr__ = one_line
 
     @classmethod
     def measured(cls, images: Pixels) -> "Normalization":

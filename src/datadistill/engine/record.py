@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..core.engine import Engine
 from ..core.network import Network
+from ..core.values import titled
 from .choice import chosen
 from .fast import FastEngine
 from .kernels.library import TURNED_OFF
@@ -53,6 +54,8 @@ class EngineRecord(BaseModel):
     threads: Count
     processes: Count
     torch: Name
+
+    __repr__ = titled
 
     @property
     def has_kernels(self) -> bool:

@@ -19,6 +19,7 @@ from ..core.learner import Learner
 from ..core.network import Weights
 from ..core.random import stream
 from ..core.update import UpdateRule, trained
+from ..core.values import one_line
 from ..data import LabelledData
 from ..errors import ConfigError
 from .poisoning import Attacked, Victims
@@ -73,6 +74,8 @@ class Defended:
     figures: Attacked
     stopped: float
     honest: float
+
+    __repr__ = one_line
 
 
 @dataclass(frozen=True)

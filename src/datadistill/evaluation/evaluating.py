@@ -13,7 +13,8 @@ from ..artefact.real_data import statistics_data
 from ..core.objective import OwnObjective
 from ..engine.side_by_side import DEFAULT_BYTES
 from ..engine.team import ALONE, Team
-from ..progress import ProgressCallback, silent
+from ..progress import ProgressCallback
+from ..showing import shown
 from .held_out import HeldOut
 from .learners import HELD_OUT_NETWORKS as HELD_OUT_NETWORKS
 from .learners import Learners
@@ -35,7 +36,7 @@ def evaluate(
     device: str = "auto",
     memory: int = DEFAULT_BYTES,
     team: Team = ALONE,
-    progress: ProgressCallback = silent,
+    progress: bool | ProgressCallback = False,
 ) -> Evaluation:
     """Trains networks on distilled data and tests them on real data.
 
@@ -54,12 +55,14 @@ def evaluate(
         device: Where to compute: auto, cpu, cuda or mps.
         memory: Memory limit in bytes of the networks that are trained side by side.
         team: The processes among which the networks are divided; this one alone by default.
-        progress: Called after every group of networks.
+        progress: Whether to show it: True for a bar; or a callback, called after every group of
+            networks.
     """
     learners = Learners.of(distilled, data, networks, module, architecture, device)
     last = len(learners.distilled.steps.schedule)
     held_out = learners.held_out(seed, memory, team)
-    return _curve(learners, held_out, [last], statistics, progress)[0]
+    with shown(progress) as show:
+        return _curve(learners, held_out, [last], statistics, show)[0]
 
 
 def learning_curve(
@@ -75,7 +78,7 @@ def learning_curve(
     device: str = "auto",
     memory: int = DEFAULT_BYTES,
     team: Team = ALONE,
-    progress: ProgressCallback = silent,
+    progress: bool | ProgressCallback = False,
 ) -> list[Evaluation]:
     """Trains networks on distilled data and tests them after every update.
 
@@ -92,7 +95,7 @@ def learning_curve(
         device: Where to compute.
         memory: Memory limit in bytes.
         team: The processes among which the networks are divided.
-        progress: Called after every test of a group of networks.
+        progress: True for a bar, or a callback, called after every test of a group of networks.
 
     Returns:
         One evaluation for each number of updates; ``updates`` says which.
@@ -101,7 +104,8 @@ def learning_curve(
     last = len(learners.distilled.steps.schedule)
     after = range(last + 1) if after is None else after
     held_out = learners.held_out(seed, memory, team)
-    return _curve(learners, held_out, after, statistics, progress)
+    with shown(progress) as show:
+        return _curve(learners, held_out, after, statistics, show)
 
 
 def _curve(

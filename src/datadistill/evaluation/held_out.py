@@ -12,6 +12,7 @@ from ..core.initialization import networks_for
 from ..core.network import Network, Weights
 from ..core.objective import Objective
 from ..core.update import UpdateRule
+from ..core.values import one_line
 from ..data import LabelledData
 from ..engine.groups import Groups, in_order
 from ..engine.side_by_side import DEFAULT_BYTES, SideBySide
@@ -50,6 +51,8 @@ class HeldOut:
     seed: int = 0
     memory: int = DEFAULT_BYTES
     team: Team = ALONE
+
+    __repr__ = one_line
 
     def __post_init__(self) -> None:
         if self.networks < 1:

@@ -21,7 +21,8 @@ from ..engine import ALONE, Team, engine_for
 from ..engine.in_place import InPlaceAdam
 from ..engine.side_by_side import DEFAULT_BYTES
 from ..errors import ConfigError
-from ..progress import ProgressCallback, silent
+from ..progress import ProgressCallback
+from ..showing import shown
 from .held_out import Learn
 from .learners import Learners
 from .result import Evaluation
@@ -95,7 +96,7 @@ def evaluate_ordinary(
     device: str = "auto",
     memory: int = DEFAULT_BYTES,
     team: Team = ALONE,
-    progress: ProgressCallback = silent,
+    progress: bool | ProgressCallback = False,
 ) -> Evaluation:
     """Trains networks on distilled images as on any data set, and tests them on real data.
 
@@ -114,7 +115,7 @@ def evaluate_ordinary(
         device: Where to compute.
         memory: Memory limit in bytes of the networks that are trained side by side.
         team: The processes among which the networks are divided.
-        progress: Called after every group of networks.
+        progress: True for a bar, or a callback, called after every group of networks.
     """
     ordinary = training or OrdinaryTraining()
     learners = Learners.of(distilled, data, networks, module, architecture, device)
@@ -122,16 +123,17 @@ def evaluate_ordinary(
     steps = learners.distilled.steps.to(network.device, network.dtype)
     images = steps.inputs.flatten(0, 1)
     statistics = statistics_data(learners.distilled.header, statistics, steps.inputs.shape[2:])
-    (found,) = learners.held_out(seed, memory, team).train_and_test(
-        _learning(engine_for(network, objective), steps, ordinary, seed),
-        learners.data,
-        objective,
-        after=[ordinary.epochs * math.ceil(len(images) / ordinary.batch_size)],
-        batch=images[: ordinary.batch_size],
-        rule=Momentum(MOMENTUM),
-        statistics=Statistics.of(statistics, steps.inputs, network),
-        progress=progress,
-    )
+    with shown(progress) as show:
+        (found,) = learners.held_out(seed, memory, team).train_and_test(
+            _learning(engine_for(network, objective), steps, ordinary, seed),
+            learners.data,
+            objective,
+            after=[ordinary.epochs * math.ceil(len(images) / ordinary.batch_size)],
+            batch=images[: ordinary.batch_size],
+            rule=Momentum(MOMENTUM),
+            statistics=Statistics.of(statistics, steps.inputs, network),
+            progress=show,
+        )
     notes = [str(ordinary), *([learners.note] if learners.note else [])]
     return replace(found, note="; ".join(notes))
 

@@ -16,6 +16,7 @@ from ..core.initialization import networks_for
 from ..core.network import Weights
 from ..core.objective import Poisoning
 from ..core.update import GradientDescent, UpdateRule, train
+from ..core.values import one_line
 from ..data import LabelledData
 from ..engine import engine_for
 from ..engine.groups import Groups
@@ -46,6 +47,8 @@ class Attacked:
     modified: ClassScore
     others: ClassScore
     by_class: tuple[ClassScore, ...]
+
+    __repr__ = one_line
 
     @classmethod
     def of(
@@ -91,6 +94,8 @@ class Attack:
     examples: int
     seed: int
 
+    __repr__ = one_line
+
 
 class Victims:
     """Held-out networks that an attack meets, and the real data they are tested on.
@@ -123,6 +128,10 @@ class Victims:
         self.engine = engine_for(network, objective)
         self._architecture = SideBySide(network, data.example(), held_out.memory)
         self._drawing, self._classes = Lock(), objective.classes(network.outputs)
+
+    def __repr__(self) -> str:
+        where = f"{len(self.data):,} examples of {self.data.name} ({self.data.split})"
+        return f"<Victims: {self.networks} of {self.network.name} on {where}, {self.objective}>"
 
     def others(self, data: LabelledData, networks: int) -> "Victims":
         """Other held-out networks, of the next seed, on other data: to choose with."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..artefact import Claim
+from ..core.values import one_line, titled
 
 
 class _OverNetworks:
@@ -37,6 +38,8 @@ class ClassScore(_OverNetworks):
     name: str
     examples: int
     values: tuple[float, ...]
+
+    __repr__ = one_line
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,8 @@ class Evaluation(_OverNetworks):
     updates: int | None = None
     note: str = ""
     statistics: str | None = None
+
+    __repr__ = titled
 
     @property
     def loss(self) -> float:

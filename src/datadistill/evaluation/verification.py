@@ -8,11 +8,12 @@ from torch import nn
 
 from ..artefact import Claim, DistilledData
 from ..artefact.statistics import BATCH, DISTILLED, name_of
+from ..core.values import short
 from ..data import LabelledData, as_data
 from ..engine.side_by_side import DEFAULT_BYTES
 from ..errors import ArtefactError, DataDistillError, DataError, PoolError
 from ..hints import command
-from ..progress import ProgressCallback, silent
+from ..progress import ProgressCallback
 from .evaluating import evaluate
 from .result import Evaluation
 
@@ -90,6 +91,10 @@ class Verification:
         """Whether the claimed standard deviation is near the one that was measured."""
         near = max(2 * self.tolerance, self.found.std / 2)
         return abs(self.claim.std - self.found.std) <= near
+
+    def __repr__(self) -> str:
+        says = "holds" if self.holds else "does not hold"
+        return f"<Verification: {short(f'it {says}: claimed {self.claim}, found {self.found}')}>"
 
     def __str__(self) -> str:
         says = "holds" if self.holds else "does not hold"
@@ -203,7 +208,7 @@ def verify(
     device: str = "auto",
     memory: int = DEFAULT_BYTES,
     most_networks: int = MOST_NETWORKS,
-    progress: ProgressCallback = silent,
+    progress: bool | ProgressCallback = False,
 ) -> Verification:
     """Measures again what distilled data claim, on the networks that the claim names.
 
@@ -215,7 +220,7 @@ def verify(
         device: Where to compute.
         memory: Bound of bytes.
         most_networks: A claim over more networks is refused: the artefact says how many.
-        progress: Called after every group of networks.
+        progress: True for a bar, or a callback, called after every group of networks.
     """
     claim, data = claim_of(distilled), as_data(data, split="test")
     check_measurable(distilled, most_networks)

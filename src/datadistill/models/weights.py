@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from ..core.values import titled
 from ..errors import ModelError
 from ..reading import check_regular
 
@@ -32,6 +33,8 @@ class WeightsReport:
     unexpected: tuple[str, ...]
     mismatched: Mapping[str, str]
     reset: tuple[str, ...]
+
+    __repr__ = titled
 
     @property
     def complete(self) -> bool:

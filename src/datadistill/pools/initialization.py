@@ -11,6 +11,7 @@ import torch
 from ..core.initialization import Initialization, NetworkGenerator
 from ..core.network import Network, Weights
 from ..core.seam import Record
+from ..core.values import one_line
 from ..errors import ConfigError, PoolError
 from ..hints import REST, command
 from .pool import Pool
@@ -125,6 +126,8 @@ class HeldOutInit(Initialization):
     of: str
     pool: Pool | None = field(default=None, compare=False)
     record_of: Record = field(default_factory=dict[str, Any], compare=False)
+
+    __repr__ = one_line
 
     def record(self) -> Record:
         """That of the initialization that was distilled for."""

@@ -4,7 +4,7 @@ import contextlib
 import json
 import math
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from ..errors import ConfigError, TeamError
 from ..lock import locked
 from ..models.description import describe, weights_hash
 from ..progress import Progress, ProgressCallback, silent
+from ..showing import Tell, shown, teller
 from .chunks import contents_of, write_chunk
 from .folder import PoolFolder, Share, missing
 from .index import PARTS, DataRecord, Index, Origin, Part, path_of, read_index
@@ -34,8 +35,6 @@ from .training import OBJECTIVE, PoolTrainer
 CHUNK_NETWORKS = 16
 CHUNK_BYTES = 2**28
 TRIAL_UPDATES, TRIAL_SECONDS = 10, 1.0
-
-Tell = Callable[[str], None]
 
 
 def pretrain(
@@ -49,7 +48,7 @@ def pretrain(
     preset: Preset = "quick",
     device: str = "auto",
     memory: int = DEFAULT_BYTES,
-    progress: ProgressCallback = silent,
+    progress: bool | ProgressCallback = False,
     tell: Tell | None = None,
     **settings: Any,
 ) -> Pool:
@@ -68,7 +67,7 @@ def pretrain(
         preset: ``quick``, or the ``paper``'s setting for MNIST, USPS, SVHN or CIFAR-10.
         device: Where to compute: auto, cpu, cuda or mps.
         memory: Memory limit in bytes of the networks that are trained side by side.
-        progress: Called after every update.
+        progress: True for a bar and messages, or a callback, called after every update.
         tell: Receives messages.
         settings: Fields of :class:`PoolSettings` that differ from the preset: ``epochs``, ``lr``,
             ``batch_size``, ``seed``…
@@ -78,17 +77,19 @@ def pretrain(
     """
     real = from_zero(as_classes(as_data(train)))
     chosen = PoolSettings.preset(preset, real.name, len(real)).changed(**settings)
-    work = Pretraining.prepare(
-        Path(pool),
-        real,
-        module,
-        chosen,
-        test=None if test is None else _tested(test, real),
-        device=resolve_device(device),
-        memory=memory,
-        progress=progress,
-    )
-    return work.lead({"train": networks, "held-out": held_out}, ALONE, tell)
+    with shown(progress) as show:
+        work = Pretraining.prepare(
+            Path(pool),
+            real,
+            module,
+            chosen,
+            test=None if test is None else _tested(test, real),
+            device=resolve_device(device),
+            memory=memory,
+            progress=show,
+        )
+        tell = tell or (teller(progress) if progress is True else None)
+        return work.lead({"train": networks, "held-out": held_out}, ALONE, tell)
 
 
 @dataclass

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from ..core.adjoint import Adjoint
 from ..core.seam import parse
 from ..core.settings import DistillerConfig, Outer, default_networks
+from ..core.values import one_line
 from ..engine.team import check_division
 from ..errors import ConfigError, did_you_mean
 from .seams import check_names
@@ -54,6 +55,8 @@ class RunConfig(
     The groups in :mod:`datadistill.runs.settings` describe them. The outer schedule is our own;
     :data:`PAPER` holds the paper's.
     """
+
+    __repr__ = one_line
 
     def __post_init__(self) -> None:
         super().__post_init__()

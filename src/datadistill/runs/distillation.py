@@ -22,6 +22,7 @@ from ..core.network import Network
 from ..core.objective import Objective
 from ..core.parametrisation import Parametrisation
 from ..core.random import minibatch, stream
+from ..core.values import one_line
 from ..core.vanishing import FIRST_STEPS, check_gradient
 from ..data import LabelledData
 from ..data.features import Features
@@ -81,6 +82,8 @@ class Distillation:
     split: Split | None = None
     team: Processes = field(default_factory=Processes)
     notes: tuple[str, ...] = ()
+
+    __repr__ = one_line
 
     @classmethod
     def prepare(

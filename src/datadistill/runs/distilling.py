@@ -3,7 +3,8 @@
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -13,20 +14,23 @@ from ..artefact import DistilledData
 from ..core.adjoint import Adjoint
 from ..core.device import resolve_device, resolve_dtype
 from ..core.initialization import Initialization
-from ..core.objective import Objective, OwnObjective
+from ..core.objective import Objective
 from ..core.parametrisation import Parametrisation
 from ..core.seam import parse
 from ..core.update import UpdateRule
 from ..data import LabelledData, as_data
 from ..data.labels import as_classes, check_several_classes, from_zero, in_order_of
-from ..errors import ConfigError, ModelError
+from ..errors import ConfigError
 from ..evaluation.learners import check_inputs
-from ..progress import ProgressCallback, silent
+from ..progress import ProgressCallback
+from ..showing import shown, teller, urgent_teller
+from .calls.arguments import check_given_once, check_module, separate
+from .calls.keywords import Keywords
 from .config import RunConfig, config_from
 from .distillation import Distillation
 from .initialization import unused_weights
 from .run import Run, distill_in_memory
-from .seams import Given, settings_of
+from .seams import import_own, settings_of
 from .settings import Keep
 from .store.folder import RunFolder
 from .store.tensorboard import check_installed
@@ -40,20 +44,23 @@ def distill(
     module: nn.Module | str,
     *,
     initialization: Initialization | str | None = None,
-    objective: Objective | Callable[[Tensor, Tensor], Tensor] | None = None,
-    adjoint: Adjoint | None = None,
-    update_rule: UpdateRule | None = None,
-    parametrisation: Parametrisation | None = None,
+    objective: Objective | Callable[[Tensor, Tensor], Tensor] | str | None = None,
+    adjoint: Adjoint | str | None = None,
+    update_rule: UpdateRule | str | None = None,
+    parametrisation: Parametrisation | str | None = None,
     validation: float = 0.1,
     keep: Keep = "auto",
     device: str = "auto",
     dtype: str | torch.dtype | None = None,
     run: str | Path | None = None,
     test: Any = None,
-    progress: ProgressCallback = silent,
-    **settings: Any,
+    progress: bool | ProgressCallback = False,
+    **settings: Unpack[Keywords],
 ) -> DistilledData:
     """Distils a data set into a few synthetic examples and their learning rates.
+
+    Whatever is an object below can also be named as on the command line, with the settings that
+    belong to it: ``adjoint="truncated", window=5``, ``update_rule="momentum", momentum=0.9``.
 
     Args:
         train: Real training data: a pair (inputs, labels) of arrays or tensors, a torch or Hugging
@@ -81,24 +88,30 @@ def distill(
             where it was stopped, to the same bytes.
         test: Test data, in the forms of ``train``; used once, for the claim of the result. By
             default those that belong to data by name or path.
-        progress: Called after every outer step.
+        progress: True for a progress bar and messages on standard error (without a terminal, a
+            line a minute); or a callback, called after every outer step.
         settings: Fields of :class:`RunConfig`: ``steps``, ``epochs``, ``iterations``…
 
     Returns:
         The distilled data; their claim is the figure on the test or else the validation data.
     """
-    if objective is not None and not isinstance(objective, Objective):
-        objective = OwnObjective.of(objective)
-    named: dict[str, Any] = {}
-    if isinstance(initialization, str):
-        named["initialization"], initialization = initialization, None
-    given = Given(initialization, objective, adjoint, update_rule, parametrisation)
-    place, (real, tested) = resolve_device(device), _real_data(train, test, settings)
-    if _has_classes(objective):
+    check_module(module)
+    others: dict[str, Any] = {**settings}
+    seams = {
+        "initialization": initialization,
+        "objective": objective,
+        "adjoint": adjoint,
+        "update_rule": update_rule,
+        "parametrisation": parametrisation,
+    }
+    given, names = separate(seams)
+    check_given_once(given, others)
+    place, (real, tested) = resolve_device(device), _real_data(train, test, others)
+    if _has_classes(given.objective, names.get("objective")):
         real = from_zero(as_classes(real))
         check_several_classes(real)
-    module, model = _network(module, real, settings)
-    named |= {
+    module, model = _network(module, real, others)
+    named = {
         "data": _lasting(train) if isinstance(train, str | Path) else real.name,
         "model": model,
         "validation": validation,
@@ -106,18 +119,43 @@ def distill(
         "device": place.type,
         "dtype": None if dtype is None else str(resolve_dtype(dtype)).removeprefix("torch."),
         **settings_of(*given.objects),
+        **names,
     }
-    config = _of_one_process(config_from({**named, **settings}))
+    config = _of_one_process(config_from({**named, **others}))
     check_installed(config.tensorboard and run is not None)
     distillation = Distillation.prepare(config, real, module, given, place)
     if tested is not None:
         _check_test(distillation, tested)
     for note in unused_weights(module, distillation.distiller.initialization):
         warnings.warn(note, stacklevel=2)
-    if run is not None:
-        folder = RunFolder(Path(run))
-        return Run(distillation, folder, tested, progress=progress, in_python=True).go()
-    return distill_in_memory(distillation, tested, progress)
+    return _distilled(distillation, run, tested, progress)
+
+
+def _distilled(
+    distillation: Distillation,
+    run: str | Path | None,
+    test: LabelledData | None,
+    progress: bool | ProgressCallback,
+) -> DistilledData:
+    """Makes all outer steps, in a run folder or without, and shows how far they are."""
+    tell, warn = teller(progress), urgent_teller(progress)
+    with shown(progress) as show:
+        if run is None:
+            distilled = distill_in_memory(distillation, test, show, tell)
+        else:
+            in_folder = Run(
+                distillation,
+                RunFolder(Path(run)),
+                test,
+                tell=tell,
+                warn=warn,
+                progress=show,
+                in_python=True,
+            )
+            distilled = in_folder.go()
+        if test is not None:
+            tell(str(distilled.claim))
+    return distilled
 
 
 def _of_one_process(config: RunConfig) -> RunConfig:
@@ -160,10 +198,12 @@ def _check_test(distillation: Distillation, test: LabelledData) -> None:
     objective.check(distillation.network.outputs, test.labels, complete=False)
 
 
-def _has_classes(objective: Objective | str | None) -> bool:
+def _has_classes(objective: Objective | None, name: str | None) -> bool:
     """Whether labels are classes: unless an objective says that they are not."""
-    if isinstance(objective, str):
-        return getattr(Objective.known().get(parse(objective)[0]), "has_classes", True)
+    if name is not None:
+        reference, _ = parse(name)
+        own = import_own(SimpleNamespace(objective=name)).get("objective")
+        return getattr(own or Objective.known().get(reference), "has_classes", True)
     return objective is None or objective.has_classes
 
 
@@ -182,12 +222,6 @@ def _network(
             module, real.input_shape, real.classes, settings.get("model_args", ())
         )
         return found, module
-    if not isinstance(module, nn.Module):  # pyright: ignore[reportUnnecessaryIsInstance]
-        kind = module.__name__ if isinstance(module, type) else type(module).__name__
-        raise ModelError(
-            f"The network is {kind}, which is not an object of nn.Module.",
-            "Pass a module, e.g. dd.models.LeNet(), or a name such as 'lenet'.",
-        )
     return module, models.built_in_name(module) or _class_name(module)
 
 

@@ -12,6 +12,7 @@ from .. import data, models
 from ..core.device import resolve_device
 from ..core.objective import Objective
 from ..core.seam import parse
+from ..core.values import one_line
 from ..data import LabelledData
 from ..data.labels import as_classes, check_several_classes
 from ..errors import ConfigError, TeamError
@@ -46,6 +47,8 @@ class Experiment:
     train: LabelledData
     test: LabelledData
     module: nn.Module
+
+    __repr__ = one_line
 
     def prepare(self, team: Processes | None = None) -> Distillation:
         """The distillation, for this process alone or as one of a team; reads no data again."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..artefact import DistilledData, load
+from ..core.values import one_line
 from ..data import LabelledData
 from ..errors import RunError
 from ..evaluation import evaluate
@@ -29,6 +30,8 @@ class Outcome:
     last: DistilledData
     best: DistilledData | None
     kept: DistilledData
+
+    __repr__ = one_line
 
     @classmethod
     def of(

@@ -14,9 +14,10 @@ from ..core.initialization import Scheme
 from ..errors import ConfigError
 from ..evaluation import DEFAULT_BYTES
 from ..pools import Part, Pool
-from ..pools.pretraining import Pretraining, Tell
+from ..pools.pretraining import Pretraining
 from ..pools.settings import PoolSettings, Preset
 from ..progress import ProgressCallback, silent
+from ..showing import Tell
 from .experiment import check_named
 from .team.handover import Named
 from .team.processes import Processes

@@ -11,10 +11,11 @@ from ..artefact import DistilledData
 from ..errors import ConfigError, RunError
 from ..hints import command
 from ..progress import ProgressCallback, silent
+from ..showing import Tell, no_message, shown, teller, urgent_teller
 from . import experiment
 from .config import RunConfig
 from .experiment import CODE_SETTINGS, check_code_is_used, check_findable, check_no_code
-from .run import Run, Tell, no_message
+from .run import Run
 from .store.folder import RunFolder
 from .store.restore import Saved, opened
 from .store.yaml_files import read_config
@@ -32,8 +33,8 @@ def resume(
     run: str | Path,
     *,
     iterations: int | None = None,
-    progress: ProgressCallback = silent,
-    tell: Tell = no_message,
+    progress: bool | ProgressCallback = False,
+    tell: Tell | None = None,
     **settings: Any,
 ) -> DistilledData:
     """Resumes a run that was stopped, from its newest valid checkpoint.
@@ -41,7 +42,7 @@ def resume(
     Args:
         run: The run folder.
         iterations: Outer steps in all, if there shall be more than planned.
-        progress: Called after every outer step.
+        progress: True for a bar and messages, or a callback, called after every outer step.
         tell: Receives messages.
         settings: ``data_dir``, ``pool`` and ``weights``, if they have moved; ``threads``;
             ``engine``; and the Python code that the run uses, which runs only if you name it:
@@ -54,7 +55,15 @@ def resume(
                 f"Leave it out. What can be given: {', '.join((*CHANGES, *CODE_SETTINGS))}.",
             )
     folder, given = RunFolder(Path(run)), {"iterations": iterations, **settings}
-    return resume_run(folder, given, _this_process, tell=tell, progress=progress)
+    with shown(progress) as show:
+        return resume_run(
+            folder,
+            given,
+            _this_process,
+            tell=tell or teller(progress),
+            warn=urgent_teller(progress),
+            progress=show,
+        )
 
 
 def resume_run(

@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..artefact import DistilledData
+from ..core.values import one_line
 from ..data import LabelledData
 from ..engine import Engines, continued, using
 from ..errors import DataDistillError, RunError, TeamError
 from ..hints import command, flag
 from ..notices import warn
 from ..progress import Progress, ProgressCallback, silent
+from ..showing import Tell, no_message
 from .config import RunConfig
 from .distillation import Distillation
 from .experiment import code_flags, repeat_flags
@@ -26,9 +28,6 @@ from .store.saver import Saver
 from .store.tensorboard import board
 from .team.processes import Votes
 from .team.stop import Stop, stoppable
-
-Tell = Callable[[str], None]
-"""Receives messages for the user."""
 
 
 class Budget(Protocol):
@@ -46,21 +45,24 @@ class Budget(Protocol):
 ECHO = 3.0  # seconds, in which torchrun passes on a signal that was sent to all processes
 
 
-def no_message(_text: str) -> None:
-    """Shows nothing."""
-
-
 def distill_in_memory(
-    distillation: Distillation, test: LabelledData | None, progress: ProgressCallback = silent
+    distillation: Distillation,
+    test: LabelledData | None,
+    progress: ProgressCallback = silent,
+    tell: Tell = no_message,
 ) -> DistilledData:
     """Makes all outer steps and the test without writing a file."""
     config, state = distillation.config, distillation.start()
     show = _reporter(progress)
+    for note in distillation.notes:
+        tell(note)
     with using(config.engine):
         while state.outer_step < config.iterations:
             state, row = distillation.advance(state)
             show(row, config.iterations)
-        return Outcome.of(distillation, state, test, progress).kept
+        outcome = Outcome.of(distillation, state, test, progress)
+    tell(str(outcome))
+    return outcome.kept
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,8 @@ class Run:
     warn: Tell = no_message
     progress: ProgressCallback = silent
     in_python: bool = False
+
+    __repr__ = one_line
 
     def go(self) -> DistilledData:
         """Starts the run, or resumes it, and ends it; returns the distilled data."""

@@ -10,6 +10,7 @@ from torch import Tensor
 from ..artefact import Claim
 from ..core.distilled import Steps
 from ..core.distiller import DistillerState
+from ..core.values import one_line, same
 from ..engine import Engines
 from .settings import Keep
 
@@ -24,6 +25,9 @@ class Measured:
     outer_step: int
     steps: Steps
     reached: Claim
+
+    __repr__ = one_line
+    __eq__ = same
 
     def noise(self) -> float:
         """The standard error of what they reach: over networks, and over examples if it is a share.
@@ -60,6 +64,9 @@ class RunState:
     last: Measured | None = None
     seconds: float = 0.0
     engines: Engines = ()
+
+    __repr__ = one_line
+    __eq__ = same
 
     @property
     def outer_step(self) -> int:

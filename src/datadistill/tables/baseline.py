@@ -17,7 +17,8 @@ from ..errors import ConfigError
 from ..evaluation.learners import HELD_OUT_NETWORKS, check_inputs, check_networks
 from ..models.description import weights_hash
 from ..pools import at_most, check_enough
-from ..progress import ProgressCallback, silent
+from ..progress import ProgressCallback
+from ..showing import shown
 from ..version import __version__
 from .adaptation import FewShot
 from .context import FrozenFeatures, TableContext, TableData, TableNetworks, TableSettings
@@ -39,7 +40,7 @@ def baseline_table(
     settings: TableSettings = DEFAULTS,
     source: LabelledData | None = None,
     results: Path | None = None,
-    progress: ProgressCallback = silent,
+    progress: bool | ProgressCallback = False,
 ) -> BaselineTable:
     """Measures distilled data, all baselines and references by the paper's protocol.
 
@@ -56,7 +57,7 @@ def baseline_table(
             without K-NN.
         results: A ``results.json`` in which every finished part is saved at once, so that an
             interrupted call can be continued; other sections of the file stay.
-        progress: Called often.
+        progress: True for bars, or a callback, called often.
     """
     train = real_data(distilled.header, train, "train")
     test = real_data(distilled.header, test, "test")
@@ -66,16 +67,19 @@ def baseline_table(
     compared = baselines_of_table(baselines, without=without)
     _check_data(distilled, network, train, test)
     cache = ResultCache.read(results, _context(distilled, network, settings.seed, train, test))
-    entering = FrozenFeatures(distilled, network, train, test).extract(progress)
-    context = TableContext(
-        TableNetworks(entering.distilled, entering.network, count, settings.seed, settings.memory),
-        TableData.of(entering.train, entering.test, settings.select, settings.counts.examples),
-        entering.images_of(train, network),
-        settings.counts,
-        cache,
-        progress,
-    )
-    table = _table(context, _rows(context, compared, source), source)
+    with shown(progress) as show:
+        entering = FrozenFeatures(distilled, network, train, test).extract(show)
+        context = TableContext(
+            TableNetworks(
+                entering.distilled, entering.network, count, settings.seed, settings.memory
+            ),
+            TableData.of(entering.train, entering.test, settings.select, settings.counts.examples),
+            entering.images_of(train, network),
+            settings.counts,
+            cache,
+            show,
+        )
+        table = _table(context, _rows(context, compared, source), source)
     cache.write({"table": table.summary()})
     return table
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ..artefact import DistilledData
 from ..baselines import Layout, RandomReal
 from ..core.initialization import networks_for
+from ..core.values import one_line
 from ..data import LabelledData
 from ..evaluation import evaluate, test_networks, train_on_all
 from ..evaluation.rate_search import LEARNING_RATES, search
@@ -36,6 +37,8 @@ class Comparison:
     rate: float
     epochs: int
     all_real: float
+
+    __repr__ = one_line
 
     @property
     def random_real_mean(self) -> float:

@@ -10,6 +10,7 @@ from ..artefact import DistilledData
 from ..baselines import Baseline, Layout
 from ..core.distilled import Steps
 from ..core.network import Network
+from ..core.values import one_line
 from ..data import LabelledData
 from ..data.features import Features
 from ..engine.frozen_prefix import FrozenPrefix, split_frozen, steps_through
@@ -51,6 +52,8 @@ class TableSettings:
     device: str = "auto"
     memory: int = DEFAULT_BYTES
     counts: Counts = field(default_factory=Counts)
+
+    __repr__ = one_line
 
 
 @dataclass(frozen=True)

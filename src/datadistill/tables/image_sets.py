@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from ..baselines.baseline import BASELINES, Baseline, find_all, is_built_in
 from ..baselines.optimised_real import best_sets
 from ..core.distilled import Steps
+from ..core.values import one_line
 from ..errors import ConfigError
 from ..models.description import weights_hash
 
@@ -64,6 +65,8 @@ class Counts:
     few_shot_networks: int = 20
     few_shot_choosing: int = 4
     few_shot_updates: tuple[int, ...] = (100, 200, 400)
+
+    __repr__ = one_line
 
 
 class ImageSets:

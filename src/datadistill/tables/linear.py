@@ -15,8 +15,10 @@ from ..core.initialization import RandomInit, networks_for
 from ..core.network import Network
 from ..core.objective import Regression
 from ..core.settings import DistillerConfig
+from ..core.values import one_line
 from ..errors import ConfigError
-from ..progress import Progress, ProgressCallback, silent
+from ..progress import Progress, ProgressCallback
+from ..showing import shown
 from ..theory import best_below, distilled_for_any_start, expected_excess, gd_step, loss, minimum
 from ..theory.linear import spectral_bound
 
@@ -74,6 +76,8 @@ class LinearBound:
     seed: int
     points: tuple[LinearPoint, ...]
 
+    __repr__ = one_line
+
     def as_json(self) -> dict[str, Any]:
         """All figures in plain types."""
         return asdict(self)
@@ -125,7 +129,7 @@ def linear_bound(
     images: Sequence[int] | None = None,
     iterations: int = ITERATIONS,
     seed: int = 0,
-    progress: ProgressCallback = silent,
+    progress: bool | ProgressCallback = False,
 ) -> LinearBound:
     """Distils linear regression into M images for each M, and compares with the closed form.
 
@@ -134,7 +138,7 @@ def linear_bound(
         images: Which M; 1 to D + 2 by default.
         iterations: Outer steps for each.
         seed: Number of all random streams.
-        progress: Called after every outer step.
+        progress: True for a bar, or a callback, called after every outer step.
     """
     d, t = problem.d, problem.t
     images = range(1, d.shape[1] + 3) if images is None else images
@@ -142,14 +146,15 @@ def linear_bound(
         raise ConfigError(f"iterations is {iterations}.", "Set iterations to at least 1.")
     theta0, least = problem.starts(HELD_OUT_STARTS, seed), loss(d, t, minimum(d, t))
     points: list[LinearPoint] = []
-    for done, count in enumerate(images):
+    with shown(progress) as show:
+        for done, count in enumerate(images):
 
-        def shown(outer_step: int, value: float, done: int = done) -> None:
-            now, total = done * iterations + outer_step, len(images) * iterations
-            progress(Progress("distilling", now, total, {"loss": value}))
+            def report(outer_step: int, value: float, done: int = done) -> None:
+                now, total = done * iterations + outer_step, len(images) * iterations
+                show(Progress("distilling", now, total, {"loss": value}))
 
-        step = distil(problem, count, iterations=iterations, seed=seed, shown=shown)
-        points.append(_point(problem, step, theta0))
+            step = distil(problem, count, iterations=iterations, seed=seed, shown=report)
+            points.append(_point(problem, step, theta0))
     untrained = (loss(d, t, theta0).mean() - least) / least
     return LinearBound(
         data=problem.name,

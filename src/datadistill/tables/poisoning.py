@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 
 from ..baselines import Baseline, Layout
 from ..core.distilled import Steps
+from ..core.values import one_line
 from ..data import LabelledData
 from ..data.fingerprint import data_hash
 from ..data.normalizing import like
@@ -16,7 +17,8 @@ from ..evaluation.poisoning import Attack, Attacked, Victims, attack
 from ..evaluation.rate_search import LEARNING_RATES, Choice, Rate, scheduled
 from ..evaluation.result import ClassScore
 from ..models.description import weights_hash
-from ..progress import Progress, ProgressCallback, silent
+from ..progress import Progress, ProgressCallback
+from ..showing import shown
 from ..version import __version__
 from .image_sets import HELD_OUT, Counts, ImageBaselines, ImageSets, baselines_of_table
 from .result_cache import ResultCache, rule_key
@@ -46,6 +48,8 @@ class PoisoningRow:
     rate: Rate | None
     turns: bool = True
     sets: int = 1
+
+    __repr__ = one_line
 
 
 class ChosenRate(NamedTuple):
@@ -149,7 +153,7 @@ def poisoning_table(
     baselines: Sequence[Baseline | str] = (),
     counts: Counts = DEFAULTS,
     results: Path | None = None,
-    progress: ProgressCallback = silent,
+    progress: bool | ProgressCallback = False,
 ) -> tuple[Attack, list[PoisoningRow]]:
     """Compares an attack by distilled data with attacks by real images.
 
@@ -166,7 +170,7 @@ def poisoning_table(
         counts: How many sets and networks.
         results: A ``results.json`` in which every finished part is saved at once, so that an
             interrupted call can be continued; other sections of the file stay.
-        progress: Called along the way.
+        progress: True for bars, or a callback, called along the way.
 
     Returns:
         The attack by distilled data, and one row for every kind of images, distilled first.
@@ -183,10 +187,11 @@ def poisoning_table(
         min(victims.networks, counts.picking_networks),
     )
     cache = ResultCache.read(results, _context(distilled, train, victims))
-    images = AttackingImages(counts, distilled, rest, victims, choosing, picking, cache, progress)
-    sets = [images.sets_of(baseline) for baseline in compared]
-    found = attack(distilled, victims)
-    rows = [images.row(one) for one in sets]
+    with shown(progress) as show:
+        images = AttackingImages(counts, distilled, rest, victims, choosing, picking, cache, show)
+        sets = [images.sets_of(baseline) for baseline in compared]
+        found = attack(distilled, victims)
+        rows = [images.row(one) for one in sets]
     return found, [PoisoningRow("distilled", found.after, None), *rows]
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 
 from ..baselines.paper import Figure
+from ..core.values import one_line
 
 Select = Literal["train", "test"]
 """What chooses learning rates and epochs: held-out training data, or as in the paper the test."""
@@ -27,6 +28,8 @@ class TableRow:
     values: tuple[tuple[float, ...], ...]
     chosen: str = ""
     paper: Figure | None = None
+
+    __repr__ = one_line
 
     @property
     def sets(self) -> int:
@@ -77,6 +80,8 @@ class BaselineTable:
     images: int
     steps: int
     select: Select
+
+    __repr__ = one_line
 
     def __getitem__(self, name: str) -> TableRow:
         return next(row for row in self.rows if row.name == name)

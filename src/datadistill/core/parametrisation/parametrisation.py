@@ -10,6 +10,7 @@ from ..distilled import Steps
 from ..gradients import leaves, products
 from ..objective import Objective
 from ..seam import Seam
+from ..values import different, one_line, same
 
 Tree = dict[str, Tensor]
 
@@ -27,6 +28,10 @@ class Parameters(NamedTuple):
 
     learned: Tree
     constants: Tree
+
+    __repr__ = one_line
+    __eq__ = same
+    __ne__ = different
 
     @property
     def all(self) -> Tree:

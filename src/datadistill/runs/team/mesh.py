@@ -49,6 +49,10 @@ class Mesh:
     def connect(self, watch: Watch) -> None:
         """Connects every process with every other."""
         nccl = torch.cuda.is_available() and dist.is_nccl_available()
+        # Processes find each other by the number of the group, which torch counts in each process.
+        # An earlier group that could not be connected would count here and not in the others.
+        if not dist.is_initialized():
+            dist.distributed_c10d._world.group_count = 0  # pyright: ignore[reportPrivateUsage]
         failed: list[Exception] = []
 
         def initialize() -> None:

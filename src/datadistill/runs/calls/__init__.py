@@ -1,0 +1,1 @@
+"""What calls in Python are given, where the command line has flags."""
