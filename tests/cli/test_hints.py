@@ -361,7 +361,10 @@ def test_python_runs_are_resumed_in_python(
         shown = after("To resume: make the same call again: ", str(caught.value))
         assert shown == f"dd.distill(…, run={name!r})"
         assert run("resume", name) == 2
-        assert "Continue a run of Python there: make the same dd.distill call again.\n" in tell()
+        assert (
+            "If it was started in Python, resume it there: make the same dd.distill call again.\n"
+            in tell()
+        )
         assert len(call(shown)) == 10
         comment = (here / name / "config.yaml").read_text().partition("\n")[0]
         assert "datadistill " not in comment

@@ -29,7 +29,7 @@ CODE_SETTINGS = ("model", "data", *SEAMS)
 PATH_SETTINGS = ("data",)
 """Those of them that can be a path, which on Windows may begin with a drive letter."""
 
-IN_PYTHON = "Continue a run of Python there: make the same dd.distill call again."
+IN_PYTHON = "If it was started in Python, resume it there: make the same dd.distill call again."
 
 
 @dataclass(frozen=True)
