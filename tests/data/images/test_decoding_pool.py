@@ -192,7 +192,12 @@ def test_workers_end_with_the_program(
             os.killpg(program.pid, signals)
         elif signals:
             program.send_signal(signals)
-        program.wait(timeout=30)
+        try:
+            program.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            # Python drops a KeyboardInterrupt that arrives in a weakref callback: press again.
+            os.killpg(program.pid, signals or signal.SIGKILL)
+            program.wait(timeout=20)
         workers += [int(pid) for pid in program.stdout.read().split()]
         assert program.stderr
         complaints = program.stderr.read().decode()
