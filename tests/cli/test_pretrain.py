@@ -125,4 +125,4 @@ def test_ctrl_c_ends_with_code_130_and_says_how_to_go_on(here: Path) -> None:
     code, said = finish(process)
     assert code == 130
     assert "Interrupted; finished files of networks are kept." in said
-    assert "The same command goes on from there." in said
+    assert "Run the same command to continue." in said

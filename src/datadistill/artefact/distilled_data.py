@@ -49,15 +49,15 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         header: What they are for and how they were made.
         carried: What belongs to the network: ``initial/…``, the weights of a fixed
             initialization, and ``constants/…``, frozen parameters and buffers.
-        module: The network itself, where it is at hand.
-        own_objective: The objective itself, where it is at hand.
-        pool: The pool of a random pre-trained initialization, where it is at hand.
+        module: The network itself, if available.
+        own_objective: The objective itself, if available.
+        pool: The pool of a random pre-trained initialization, if available.
     """
 
     steps: Steps
     header: Header
     carried: Weights = field(default_factory=dict[str, Tensor])
-    # What is at hand differs from one process to another: it makes no others of the data.
+    # What is available differs between processes; it does not make the data different.
     module: nn.Module | None = field(default=None, compare=False)
     own_objective: Objective | None = field(default=None, compare=False)
     pool: Pool | None = field(default=None, compare=False)
@@ -183,7 +183,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
 
     @property
     def has_own_pool(self) -> bool:
-        """Whether the pool at hand, if one is needed, is the one that was distilled for."""
+        """Whether the pool, if one is needed, is available and the one that was distilled for."""
         record = self.header.initialization.pool
         return record is None or bool(self.pool and self.pool.origin.identity == record.identity)
 

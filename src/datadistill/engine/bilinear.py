@@ -100,7 +100,7 @@ class _Given:
 
 
 def _inputs_wanted(ctx: Any) -> bool:
-    """Whether this very backward pass goes on to the first tensor that the function took.
+    """Whether this backward pass continues to the first tensor that the function took.
 
     ``needs_input_grad`` tells only whether any pass could: that of the weights alone would compute
     gradients of the images as well, only to throw them away.

@@ -35,7 +35,7 @@ class ClaimError(DataDistillError):
 class Verification:
     """A claim, and what was found when it was measured again.
 
-    The networks are the very same, so on the same machine the figure is too; on another, rounding
+    The networks are the same, so on the same machine the figure is too; on another, rounding
     turns a few answers, and now and then a whole network. The claim holds if the mean is not worse
     than claimed by more than :attr:`tolerance`, the larger of
 

@@ -54,7 +54,7 @@ def pretrain(
 ) -> Pool:
     """Trains a pool of networks on a data set, many side by side.
 
-    Every finished file of networks is kept: the same call again goes on, and one that asks for
+    Every finished file of networks is kept: the same call continues, and one that asks for
     more networks extends the pool.
 
     Args:
@@ -256,7 +256,7 @@ def _going_on() -> Generator[None]:
         yield
     except KeyboardInterrupt as interrupt:
         raise type(interrupt)(
-            "finished files of networks are kept.\nThe same command goes on from there."
+            "finished files of networks are kept.\nRun the same command to continue."
         ) from None
 
 

@@ -176,7 +176,7 @@ class Distillation:
         """Hashes of what the run works on; those of a checkpoint, where they are of the same data.
 
         Args:
-            before: The fingerprint of the checkpoint that the run goes on from.
+            before: The fingerprint of the checkpoint that the run resumes from.
         """
         found = fingerprint(self.network, self.distiller.initialization, self.data, self.held_out)
         return recognised(before, found, self.data, self.held_out) if before else found

@@ -84,8 +84,8 @@ def distill(
             more than noise, otherwise the last.
         device: Where to compute: auto, cpu, cuda or mps.
         dtype: What to compute in; the module's own by default.
-        run: A folder for checkpoints, figures and the artefact. The same call again goes on
-            where it was stopped, to the same bytes.
+        run: A folder for checkpoints, figures and the artefact. The same call again
+            resumes an interrupted run; the result is bit-identical.
         test: Test data, in the forms of ``train``; used once, for the claim of the result. By
             default those that belong to data by name or path.
         progress: True for a progress bar and messages on standard error (without a terminal, a

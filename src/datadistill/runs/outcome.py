@@ -116,7 +116,7 @@ def is_finished(folder: RunFolder, state: RunState, iterations: int) -> bool:
 
 
 def load_finished(folder: RunFolder, distillation: Distillation) -> DistilledData:
-    """The distilled data of a finished run, with the network and the pool at hand.
+    """The distilled data of a finished run, with its network and its pool.
 
     Raises:
         RunError: The artefact is that of another run.

@@ -93,7 +93,7 @@ class PoolJob(PoolChoices):
 
     @property
     def wanted(self) -> dict[Part, int]:
-        """How many networks each part shall have."""
+        """How many networks each part will have."""
         return {"train": self.networks, "held-out": self.held_out}
 
     def prepare(self, team: Processes, progress: ProgressCallback = silent) -> Pretraining:

@@ -41,7 +41,7 @@ def resume(
 
     Args:
         run: The run folder.
-        iterations: Outer steps in all, if there shall be more than planned.
+        iterations: Outer steps in all, if more than planned.
         progress: True for a bar and messages, or a callback, called after every outer step.
         tell: Receives messages.
         settings: ``data_dir``, ``pool`` and ``weights``, if they have moved; ``threads``;

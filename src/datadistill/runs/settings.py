@@ -176,7 +176,7 @@ class NetworkSettings(Settings):
     attacked: int | None = None
     """Class that poisoning attacks. 0 by default."""
     target: int | None = None
-    """Class that networks shall predict instead. 1 by default."""
+    """Class that networks are made to predict instead. 1 by default."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

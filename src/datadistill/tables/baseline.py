@@ -163,7 +163,7 @@ def _context(
 
 
 def _networks(distilled: DistilledData, networks: int | None) -> int:
-    """How many held-out networks there are for each figure, if they can be had."""
+    """How many held-out networks there are for each figure, if they are available."""
     fixed = distilled.initialization.fixed
     if networks is None:
         networks = at_most(distilled.initialization, 1 if fixed else HELD_OUT_NETWORKS)

@@ -1,7 +1,7 @@
 """The C code as a library of this machine.
 
-It is compiled once, for the very processor, and kept in the user's cache folder (:mod:`.kept`).
-Where that cannot be done, for want of a compiler say, torch computes everything: that takes
+It is compiled once, for the host CPU, and kept in the user's cache folder (:mod:`.kept`).
+Where that is not possible, e.g. without a compiler, torch computes everything: that takes
 longer and rounds differently, so the user is told.
 """
 
@@ -76,7 +76,7 @@ def loaded(dtype: torch.dtype) -> Kernels:
 
 
 def library(dtype: torch.dtype) -> ctypes.CDLL | None:
-    """The functions for a floating-point type, if they can be had on this machine."""
+    """The functions for a floating-point type, if they are available on this machine."""
     return kernels(dtype).functions
 
 
