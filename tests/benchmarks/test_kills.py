@@ -12,6 +12,7 @@ from benchmarks.kills import TOKEN, WORKS, Campaign, processes_of
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
+@pytest.mark.slow
 def test_killed_processes_leave_nothing_and_the_next_start_ends_alike(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path, random.Random(0))
     campaign.run(2, ["pretrain, 2 processes"])

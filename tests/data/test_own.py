@@ -384,7 +384,11 @@ def test_other_things_are_refused(source: object, what: str) -> None:
 
 @pytest.mark.parametrize(
     ("module", "what"),
-    [(dd.models.LeNet, "LeNet, which is not an object"), (None, "NoneType"), ("lennet", "'lenet'")],
+    [
+        (dd.models.LeNet, "is the class LeNet, not an object"),
+        (None, "NoneType"),
+        ("lennet", "'lenet'"),
+    ],
 )
 def test_what_is_no_network_is_refused(module: Any, what: str) -> None:
     with pytest.raises(ModelError, match=what):

@@ -91,7 +91,7 @@ def test_what_does_not_fit_is_refused(
         dd.evaluate(random, digits[1], networks=0)
     with pytest.raises(DataError, match=r"\(3, 32, 32\); the distilled data have \(1, 28, 28\)"):
         dd.evaluate(random, (torch.zeros(4, 3, 32, 32), torch.zeros(4).long()))
-    with pytest.raises(DataError, match="labels run from 12"):
+    with pytest.raises(DataError, match="labels from 12 to 12, but 10 class names"):
         dd.evaluate(random, (torch.zeros(4, 1, 28, 28), torch.full((4,), 12)))
 
 

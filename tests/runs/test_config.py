@@ -10,6 +10,7 @@ import yaml
 
 import datadistill as dd
 from datadistill.cli.distill import Distill
+from datadistill.cli.flags import HIDDEN
 from datadistill.cli.parsing import parse
 from datadistill.core.adjoint import Adjoint
 from datadistill.core.objective import Objective
@@ -121,6 +122,8 @@ def test_flags_yaml_and_python_give_the_same_configuration(name: str) -> None:
     assert getattr(python, name) == value
     text = yaml.safe_dump({name: python.mapping()[name]})
     assert config_from(parse_yaml(text.encode(), "recipe")) == python
+    if name in HIDDEN:
+        return
     flag = f"--{name.replace('_', '-')}"
     if isinstance(value, bool):
         words = [flag if value else flag.replace("--", "--no-")]
@@ -129,6 +132,14 @@ def test_flags_yaml_and_python_give_the_same_configuration(name: str) -> None:
     command = parse(["distill", *words])
     assert isinstance(command, Distill)
     assert command.config == python
+
+
+def test_plans_that_a_run_wrote_are_read_again(tmp_path: Path) -> None:
+    config = config_from({"iterations": 11, "plans": OTHER["plans"]})
+    (tmp_path / "config.yaml").write_bytes(write_yaml(config, "all"))
+    command = parse(["distill", str(tmp_path / "config.yaml")])
+    assert isinstance(command, Distill)
+    assert command.config == config
 
 
 def _flat(value: Any) -> list[Any]:

@@ -17,6 +17,7 @@ import torch
 
 import datadistill as dd
 from datadistill import files
+from datadistill.artefact import container
 from datadistill.errors import FileError, NonFiniteError, RunError
 from datadistill.lock import locked
 from datadistill.runs.store import checkpoint, metrics
@@ -289,15 +290,15 @@ def test_a_checkpoint_that_the_disk_does_not_read_is_not_removed(
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
         go(tmp_path, **stop_after(7))
-    path, real = tmp_path / "checkpoints" / "step-00000006.safetensors", Path.read_bytes
+    path, real = tmp_path / "checkpoints" / "step-00000006.safetensors", container.read_regular
 
-    def failing_to_read(self: Path) -> bytes:
-        if self == path:
+    def failing_to_read(file: Path, at_most: int | None = None) -> bytes:
+        if file == path:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return real(self)
+        return real(file, at_most)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "read_bytes", failing_to_read)
+        patch.setattr(container, "read_regular", failing_to_read)
         with pytest.raises(RunError, match="cannot be read: Input/output error") as caught:
             go(tmp_path)
     assert "delete it to resume from the one before" in caught.value.remedy

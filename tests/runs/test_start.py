@@ -78,7 +78,7 @@ def test_objectives_without_classes_start_from_noise_alone() -> None:
 def test_the_preset_paper_is_the_schedule_of_algorithm_1() -> None:
     plain = DistillerConfig()
     assert {n: v for n, v in PAPER.items() if n in OUTER} == {n: getattr(plain, n) for n in OUTER}
-    assert {*PAPER} == {*OUTER, "start"}
+    assert {*PAPER} == {*OUTER, "start", "keep"}
     ours = RunConfig()
     assert ours.outer_schedule == "cosine"
     for name in recipe_names():

@@ -52,11 +52,12 @@ class Pretrain(PoolChoices, DataChoice):
                 take_part(team, job.named)
 
     def _made(self, job: PoolJob, team: Processes) -> Pool:
+        with self.bars() as progress:
+            made = job.make(team, progress, None if self.quiet else self.say)
         if self.threads is None:
             count = f"--threads {team.threads()} --processes {team.size}"
             self.say(f"To repeat it to the last bit: {count}.")
-        with self.bars() as progress:
-            return job.make(team, progress, None if self.quiet else self.say)
+        return made
 
     def _tell(self, pool: Pool) -> None:
         for part in PARTS:
