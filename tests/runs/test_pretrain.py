@@ -174,7 +174,7 @@ def test_a_stop_at_any_stage_of_a_write_leaves_no_trace(
 
     with monkeypatch.context() as patch:
         patch.setattr(files, stage, stopped)
-        with pytest.raises(KeyboardInterrupt, match="The same command goes on"):
+        with pytest.raises(KeyboardInterrupt, match="Run the same command to continue"):
             make(tmp_path / "p", networks=17, held_out=1)
     again = make(tmp_path / "p", networks=17, held_out=1)
     assert again.index.model_dump() | {"chunks": None} == whole.index.model_dump() | {
