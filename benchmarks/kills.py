@@ -143,6 +143,7 @@ class Campaign:
         share, rest = divmod(count, len(names))
         for number, name in enumerate(names):
             self._disturb(name, share + (number < rest))
+            print(f"{name}: {self.kills[name]} kills, {len(self.failures)} failures", flush=True)
 
     def _disturb(self, name: str, kills: int) -> None:
         work = WORKS[name]
