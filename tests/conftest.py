@@ -14,6 +14,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 torch.set_num_threads(1)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more worker than cores: tests that wait for real processes leave room for others."""
+    return 1 + (os.cpu_count() or 1)
+
+
 @pytest.fixture(params=available_devices())
 def device(request: pytest.FixtureRequest) -> str:
     """Every kind of device that this machine has."""

@@ -73,7 +73,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
     return Whole(run, arguments, begun, time.monotonic() - begin)
 
 
-@pytest.mark.parametrize("nth", [2, 5])
+@pytest.mark.parametrize("nth", [2, pytest.param(5, marks=pytest.mark.slow)])
 def test_processes_killed_at_every_stage_of_a_write_lose_nothing(
     whole: Whole, tmp_path: Path, nth: int
 ) -> None:
@@ -106,7 +106,7 @@ def kill_at_random(whole: Whole, folder: Path, seed: int, kills: int) -> None:
     whole.finish_and_compare(run)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_processes_killed_at_random_instants_lose_nothing(
     whole: Whole, tmp_path: Path, seed: int
 ) -> None:
