@@ -44,9 +44,14 @@ def _digits(split: str, examples: int) -> Split:
     return np.asarray(data.inputs)[order.numpy(), 0], data.labels[order].numpy()
 
 
+def real_digits() -> dict[str, Split]:
+    """Both splits."""
+    return {"train": _digits("train", 200), "test": _digits("test", 100)}
+
+
 @pytest.fixture(scope="module")
 def digits() -> dict[str, Split]:
-    return {"train": _digits("train", 200), "test": _digits("test", 100)}
+    return real_digits()
 
 
 class Pictures(Dataset[tuple[Image.Image, int]]):
@@ -158,6 +163,30 @@ def test_forms_in_python_agree(
     again = dd.evaluate("python.safetensors", few)
     named = FORMS["arrays"]((digits["test"][0][::3], digits["test"][1][::3]))
     assert str(again) == str(dd.evaluate("python.safetensors", named)), "its own statistics differ"
+
+
+OWN_FILE = """
+import datadistill as dd
+from tests.cli.test_own_forms import FORMS, NAME, real_digits
+
+def mine():
+    splits = real_digits()
+    return tuple(dd.data.as_data(FORMS[{form!r}](splits[s]), s, name=NAME) for s in splits)
+"""
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_in_memory_agree_on_the_command_line(
+    form: str, expected: tuple[str, str], here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if form == "Hugging Face":
+        pytest.importorskip("datasets", reason="pip install datasets")
+    (here / "forms.py").write_text(OWN_FILE.format(form=form))
+    assert run("distill", "--data", "forms.py:mine", *FLAGS, "--run", "run") == 0
+    assert _sha("run/distilled.safetensors") == expected[0]
+    capsys.readouterr()
+    assert run("evaluate", "run", "--data", "forms.py:mine", "--quiet") == 0
+    assert capsys.readouterr().out.strip() == expected[1]
 
 
 @pytest.mark.parametrize("form", FILES)
