@@ -74,7 +74,9 @@ class PoolFolder:
             for path in sorted(self.path.glob(f"{part}-*.safetensors"))
             if path.name not in known
         ]
-        index = index.model_copy(update={"chunks": [*index.chunks, *new]})
+        # In one order, whichever process finished first and whenever the work was interrupted.
+        chunks = sorted([*index.chunks, *new], key=lambda c: (PARTS.index(c.part), c.first))
+        index = index.model_copy(update={"chunks": chunks})
         if trouble := index.trouble():
             raise RunError(f"The pool {self.path} is not valid: {trouble}.", "Remove that file.")
         write_index(self.path, index)
