@@ -214,6 +214,17 @@ def test_a_file_that_the_index_does_not_know_yet_is_kept(tmp_path: Path) -> None
     assert (pool.path / "train-00016-00019.safetensors").stat().st_mtime_ns == time
 
 
+def test_the_index_lists_files_in_one_order_whichever_came_last(tmp_path: Path) -> None:
+    make(tmp_path)
+    index = tmp_path / "index.json"
+    before = json.loads(index.read_text())
+    assert len(before["chunks"]) > 1
+    first = before["chunks"][0]
+    index.write_text(json.dumps({**before, "chunks": before["chunks"][1:]}))
+    make(tmp_path)  # finds the first file, which the index does not know
+    assert json.loads(index.read_text())["chunks"][0] == first
+
+
 def test_a_file_that_is_missing_is_made_again(tmp_path: Path) -> None:
     pool = make(tmp_path / "p")
     file = pool.path / "train-00016-00019.safetensors"
