@@ -62,7 +62,7 @@ def test_threads_can_be_repeated(capsys: pytest.CaptureFixture[str]) -> None:
     before = torch.get_num_threads()
     try:
         assert run("fixed.safetensors") == 0
-        assert f"To repeat it to the last bit: --threads {before}.\n" in capsys.readouterr().err
+        assert f"For a bit-identical result, use --threads {before}.\n" in capsys.readouterr().err
         assert run("fixed.safetensors", "--threads", "2") == 0
         assert torch.get_num_threads() == 2
         assert "To repeat it" not in capsys.readouterr().err

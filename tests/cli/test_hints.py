@@ -413,7 +413,7 @@ def test_pools(here: Path, tell: Callable[[], str]) -> None:
     made = (*POOL, *FEW, "--held-out", "0")
     assert obey(after("make one: ", tell()), *made, DATA=DATA) == 0
     said = tell()
-    again = shlex.split(after("To repeat it to the last bit: ", said))
+    again = shlex.split(after("For a bit-identical result, use ", said))
     assert run("pretrain", "my data.npz", *made, *again) == 0
     before = f"{DATA} {shlex.join(POOL)} --networks 2 --held-out 2"
     use = after("Use it: ", said)
@@ -536,7 +536,7 @@ def test_threads_of_an_evaluation(
     tell()
     assert run("evaluate", name) == 0
     said = tell()
-    flags = shlex.split(after("To repeat it to the last bit: ", said))
+    flags = shlex.split(after("For a bit-identical result, use ", said))
     assert run("evaluate", name, *flags) == 0
     assert said.splitlines()[0] == tell().splitlines()[0]
 

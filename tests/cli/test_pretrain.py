@@ -36,7 +36,7 @@ def test_make_extend_and_use_a_pool(here: Path, capsys: pytest.CaptureFixture[st
     assert run(*POOL) == 0
     said = capsys.readouterr()
     assert "Training 21 networks for 2 epochs, about" in said.err
-    assert "To repeat it to the last bit: --threads 1 --processes 1.\n" in said.err
+    assert "For a bit-identical result, use --threads 1 --processes 1.\n" in said.err
     lines = said.out.splitlines()
     assert lines[0].startswith("18 train networks: ")
     assert lines[1].startswith("3 held-out networks: ")

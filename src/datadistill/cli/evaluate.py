@@ -156,7 +156,7 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     def _set_threads(self) -> None:
         """Sets the number of threads that is asked for, or tells the one that torch takes."""
         if self.threads is None:
-            self.say(f"To repeat it to the last bit: --threads {torch.get_num_threads()}.")
+            self.say(f"For a bit-identical result, use --threads {torch.get_num_threads()}.")
         else:
             torch.set_num_threads(self.threads)
 

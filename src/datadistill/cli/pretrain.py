@@ -56,7 +56,7 @@ class Pretrain(PoolChoices, DataChoice):
             made = job.make(team, progress, None if self.quiet else self.say)
         if self.threads is None:
             count = f"--threads {team.threads()} --processes {team.size}"
-            self.say(f"To repeat it to the last bit: {count}.")
+            self.say(f"For a bit-identical result, use {count}.")
         return made
 
     def _tell(self, pool: Pool) -> None:

@@ -225,7 +225,7 @@ class Run:
         if distillation is self.distillation:
             return self
         slower = "slower" if fit < planned else "faster"
-        self.tell(f"Outer steps are {slower} than planned: {fit:,} in all, not {planned:,}.")
+        self.tell(f"The run is {slower} than planned: {fit:,} outer steps instead of {planned:,}.")
         return self._planned(distillation.config, state, saver)
 
     def _planned(self, config: RunConfig, state: RunState, saver: Saver) -> "Run":
