@@ -77,8 +77,15 @@ def test_learned_labels_are_shown_as_bars_below_their_images(
     made = dd.distill(data, dd.models.LeNet(), labels="soft", images_per_step=4, **settings)
     heights: list[list[float]] = []
     titles: list[str] = []
-    monkeypatch.setattr(Axes, "bar", lambda _, __, values, **___: heights.append(values))
-    monkeypatch.setattr(Axes, "set_title", lambda _, label, **__: titles.append(label))
+
+    def bar(_: Axes, __: range, values: list[float], **___: object) -> None:
+        heights.append(values)
+
+    def title(_: Axes, label: str, **__: object) -> None:
+        titles.append(label)
+
+    monkeypatch.setattr(Axes, "bar", bar)
+    monkeypatch.setattr(Axes, "set_title", title)
     draw(made, tmp_path / "a.png")
     assert len(heights) == len(made) == 8
     for label, bars in zip(made.labels.flatten(0, 1), heights, strict=True):
