@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_source_is_what_the_pool_was_trained_on_unless_it_is_the_target(folder: Path) -> None:
     distilled, pool = dd.load(folder / "made.safetensors"), dd.Pool(folder / "pool")
-    choice = Evaluate(artefact=folder / "made.safetensors")
+    choice = Evaluate(folder / "made.safetensors")
     source = source_data(distilled, pool, "negative", choice)
     assert source is not None
     assert source.name == "digits"

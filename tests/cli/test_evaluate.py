@@ -147,6 +147,7 @@ def test_ordinary_training_uses_no_schedule(capsys: pytest.CaptureFixture[str]) 
         (["--ordinary", "--curve"], "--curve cannot be combined with --ordinary"),
         (["--ordinary", "--epochs", "0"], "epochs is 0"),
         (["--initialization", "random", "--baselines"], "cannot be combined with --baselines"),
+        (["--initialization", "fixed"], "--initialization is 'fixed'"),
         (["--memory", "0"], "memory is 0"),
         (["--networks", "0"], "networks is 0"),
         (["--model", "lenett"], "no network called 'lenett'"),
