@@ -66,7 +66,7 @@ class _Forked(subprocess.Popen[str]):
         socket.send_fds(server, [len(content).to_bytes(4, "big")], [*used, telling])
         server.sendall(content)
         os.close(telling)
-        self._close_pipe_fds(*given[9:15])
+        self._close_pipe_fds(*given[9:15])  # pyright: ignore[reportAttributeAccessIssue]
         self.pid, self._child_created = self._number(), True
 
     def _internal_poll(self, *_: object, **__: object) -> int | None:
