@@ -116,6 +116,7 @@ def test_real_and_distilled_images_are_seen_alike() -> None:
 
 def test_views_are_named_together_and_recorded() -> None:
     made = make_view(RunConfig(view="shift+rotate(degrees=20.5)+cutout"))
+    assert made is not None
     assert made == Combined((Shift(), Rotate(20.5), Cutout()))
     assert made.text == "shift+rotate(degrees=20.5)+cutout"
     assert View.from_record(made.record()) == made
