@@ -20,7 +20,14 @@ from .core.distilled import Step, Steps
 from .core.initialization import FixedInit, Initialization, RandomInit
 from .core.learner import Learner
 from .core.objective import Classification, Objective, OwnObjective, Poisoning, Regression
-from .core.parametrisation import Parameters, Parametrisation, Plain, SoftLabels
+from .core.parametrisation import (
+    Bases,
+    LowResolution,
+    Parameters,
+    Parametrisation,
+    Plain,
+    SoftLabels,
+)
 from .core.settings import DistillerConfig
 from .core.update import Adam, GradientDescent, Momentum, Nesterov, UpdateRule, WeightDecay
 from .core.view import View
@@ -45,6 +52,7 @@ __all__ = [
     "Adjoint",
     "BackGradient",
     "Baseline",
+    "Bases",
     "Claim",
     "Classification",
     "DataDistillError",
@@ -56,6 +64,7 @@ __all__ = [
     "Initialization",
     "LabelledData",
     "Learner",
+    "LowResolution",
     "Momentum",
     "Nesterov",
     "Objective",

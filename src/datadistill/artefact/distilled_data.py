@@ -38,6 +38,10 @@ CARRY_LIMIT = 256 * 2**20
 """Bytes of initial weights and constants above which a file holds only their hash."""
 
 
+STORED = "stored/"
+"""How the names of tensors begin from which the inputs are made."""
+
+
 @dataclass(frozen=True, repr=False)
 class DistilledData(Dataset[tuple[Tensor, Tensor]]):
     """Distilled data with all that is needed to use them again.
@@ -46,6 +50,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
 
     Attributes:
         steps: The tensors and their schedule.
+        stored: The tensors that the file stores in place of the inputs, if it does.
         header: What they are for and how they were made.
         carried: What belongs to the network: ``initial/…``, the weights of a fixed
             initialization, and ``constants/…``, frozen parameters and buffers.
@@ -63,6 +68,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
     own_objective: Objective | None = field(default=None, compare=False)
     pool: Pool | None = field(default=None, compare=False)
     instead: Initialization | None = field(default=None, compare=False)
+    stored: Weights = field(default_factory=dict[str, Tensor])
 
     __eq__ = same
 
@@ -127,6 +133,12 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         """Bytes of all tensors, which are nearly those of the file."""
         own = (self.inputs, self.labels, self.learning_rates, *self.carried.values())
         return sum(tensor.nbytes for tensor in own)
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the distilled data in the file: inputs as stored, labels, learning rates."""
+        inputs = self.stored.values() if self.stored else [self.inputs]
+        return sum(t.nbytes for t in (*inputs, self.labels, self.learning_rates))
 
     @property
     def cost(self) -> Cost | None:
@@ -303,8 +315,9 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         header, carried = self.header, self.carried
         if sum(t.numel() * t.element_size() for t in carried.values()) > carry_limit:
             header, carried = header.model_copy(update={"left_out": weights_hash(carried)}), {}
+        stored = {f"{STORED}{name}": tensor for name, tensor in self.stored.items()}
         steps = {
-            "inputs": self.inputs,
+            **(stored or {"inputs": self.inputs}),
             "labels": self.labels,
             "learning_rates": self.learning_rates,
         }

@@ -17,6 +17,7 @@ from pydantic import (
 
 from ..core.initialization import Initialization, Scheme
 from ..core.objective import Objective
+from ..core.parametrisation import Parametrisation
 from ..core.seam import Record, Seam
 from ..core.update import UpdateRule
 from ..core.values import titled
@@ -47,6 +48,16 @@ def _check(seam: type[Seam], record: Record) -> None:
 def _checked(seam: type[Seam], record: Record) -> Record:
     check_plain(record)
     _check(seam, record)
+    return record
+
+
+def _restoring(record: Record) -> Record:
+    """A record of a parametrisation that is built in and stores something in place of inputs."""
+    check_plain(record)
+    name = record.get("name")
+    if name not in Parametrisation.names() or not Parametrisation.implementation(name).stores:
+        raise ValueError(f"its parametrisation is {str(name)[:100]!r}, which stores inputs")
+    _check(Parametrisation, record)
     return record
 
 
@@ -133,6 +144,8 @@ class Header(_Record):
     """The hash of initial weights and constants that were too large for the file."""
     objective: Annotated[Record, AfterValidator(partial(_checked, Objective))]
     update_rule: Annotated[Record, AfterValidator(partial(_checked, UpdateRule))]
+    parametrisation: Annotated[Record, AfterValidator(_restoring)] | None = None
+    """How the inputs are made of what is stored in place of them, if they are not stored."""
     schedule: Schedule
     normalization: NormalizationRecord | None
     class_names: list[Text] | None
@@ -142,6 +155,12 @@ class Header(_Record):
     engines: Engines = ()
     """The engines that computed the data, in order; none if that is not known."""
     versions: dict[str, Text]
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Files without what came later are read by earlier versions too."""
+        later = ("parametrisation",)
+        return {n: v for n, v in dump(self).items() if n not in later or v is not None}
 
     def __str__(self) -> str:
         reaches = f": {self.claim}" if self.claim else ""

@@ -2,21 +2,24 @@
 
 import json
 import platform
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..core.distilled import Steps
 from ..core.initialization import Initialization, networks_for
 from ..core.network import Network, Weights
 from ..core.objective import Objective
+from ..core.parametrisation import Parametrisation
 from ..core.update import UpdateRule
 from ..data import LabelledData
 from ..engine import Engines
 from ..models.description import describe
 from ..version import __version__
-from .container import SCHEMA_VERSION
+from .container import NEWEST, SCHEMA_VERSION
 from .distilled_data import DistilledData, belonging
 from .header import (
     Header,
@@ -37,6 +40,8 @@ def make(
     data: LabelledData,
     configuration: dict[str, Any],
     engines: Engines = (),
+    parametrisation: Parametrisation | None = None,
+    stored: Mapping[str, Tensor] = MappingProxyType({}),
 ) -> DistilledData:
     """Puts distilled data together with all that is needed to use them again.
 
@@ -50,15 +55,18 @@ def make(
         data: The real data they come from.
         configuration: All settings they were made with.
         engines: The engines that computed them, in order.
+        parametrisation: How their inputs are made of what is stored in place of them.
+        stored: What is stored in place of the inputs; empty if they are stored themselves.
     """
     norm = data.normalization
     epochs, count = steps.learning_rates.shape
     header = Header(
-        schema_version=SCHEMA_VERSION,
+        schema_version=NEWEST if stored else SCHEMA_VERSION,
         architecture=describe(network, module),
         initialization=InitializationRecord.model_validate(initialization.record()),
         objective=objective.record(),
         update_rule=rule.record(),
+        parametrisation=parametrisation.record() if parametrisation and stored else None,
         schedule=Schedule(steps=count, epochs=epochs, images=steps.inputs.shape[1]),
         normalization=NormalizationRecord(mean=[*norm.mean], std=[*norm.std]) if norm else None,
         class_names=[*data.class_names] if data.class_names else None,
@@ -76,11 +84,14 @@ def make(
     if initialization.fixed:
         theta0 = initialization.sample(network, networks_for(0, "trained network", [0]))
         initial = {name: w[0] for name, w in theta0.items()}
+    stored = {name: tensor.cpu() for name, tensor in stored.items()}
+    inputs = parametrisation.inputs(stored) if parametrisation and stored else steps.inputs.cpu()
     return DistilledData(
-        Steps(steps.inputs.cpu(), steps.labels.cpu(), steps.learning_rates.cpu()),
+        Steps(inputs, steps.labels.cpu(), steps.learning_rates.cpu()),
         header,
         {name: t.cpu() for name, t in belonging(network, initial).items()},
         module,
         objective,
         getattr(initialization, "pool", None),
+        stored=stored,
     )

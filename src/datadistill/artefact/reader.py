@@ -9,8 +9,9 @@ from ..errors import ArtefactError
 from .bounds import DEPTH, is_deep
 from .checks import UnsoundError, check
 from .container import read_container
-from .distilled_data import DistilledData
+from .distilled_data import STORED, DistilledData
 from .header import Header
+from .restoring import restored, stored_in
 from .schema1 import upgraded
 
 FILE_NAME = "distilled.safetensors"
@@ -34,7 +35,9 @@ def load(path: str | Path) -> DistilledData:
         raw_header = upgraded(raw_header)
     try:
         header = Header.model_validate(raw_header)
-        steps = Steps(*(tensors.pop(n) for n in ("inputs", "labels", "learning_rates")))
+        stored = {n.removeprefix(STORED): tensors.pop(n) for n in stored_in(tensors, header)}
+        inputs = None if header.parametrisation else tensors.pop("inputs")
+        labels, rates = (tensors.pop(name) for name in ("labels", "learning_rates"))
     except ValidationError as error:
         first = error.errors()[0]
         field_name = ".".join(map(str, first["loc"]))[:100]
@@ -43,10 +46,11 @@ def load(path: str | Path) -> DistilledData:
     except KeyError as error:
         raise _unsound(path, f"it has no tensor {error}") from error
     try:
+        steps = Steps(restored(stored, header) if inputs is None else inputs, labels, rates)
         check(steps, header, tensors)
     except UnsoundError as error:
         raise _unsound(path, error.found) from None
-    return DistilledData(steps, header, carried=tensors)
+    return DistilledData(steps, header, carried=tensors, stored=stored)
 
 
 def artefact_at(path: str | Path) -> Path:

@@ -22,6 +22,8 @@ class Keywords(TypedDict, total=False):
     images_per_class: int
     images_per_step: int | None
     learning_rate: float
+    bases: int | None
+    downscale: int | None
     learn_rates: bool
     learn_labels: bool | None
     labels: LabelKind | None

@@ -1,6 +1,7 @@
 """Checkpoints: the state of a run after some outer step, in one file each."""
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -196,6 +197,7 @@ def check_like(state: RunState, fresh: DistillerState, distilled: Steps) -> None
     best = state.best
     if best is not None:
         fits &= _shapes(_fields(best.steps)) == _shapes(_fields(distilled))
+        fits &= _shapes(fresh.parameters).items() >= _shapes(best.stored).items()
     if not fits:
         raise RunError(
             "The shapes of the checkpoint's tensors do not match its configuration.",
@@ -203,7 +205,7 @@ def check_like(state: RunState, fresh: DistillerState, distilled: Steps) -> None
         )
 
 
-def _shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
+def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
     return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
 
 
@@ -220,7 +222,9 @@ def _tensors(state: RunState) -> dict[str, Tensor]:
         "adam_second": distiller.adam.second,
         "average": distiller.average,
         "best": _fields(state.best.steps) if state.best else {},
+        "best_stored": state.best.stored if state.best else {},
         "last": _fields(state.last.steps) if state.last else {},
+        "last_stored": state.last.stored if state.last else {},
     }
     return {f"{tree}/{name}": t for tree, named in trees.items() for name, t in named.items()}
 
@@ -233,12 +237,12 @@ def _state(header: _Header, tensors: dict[str, Tensor]) -> RunState:
     def tree(prefix: str) -> dict[str, Tensor]:
         return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
 
-    def measured(prefix: str, reached: _Reached | None) -> Measured | None:
+    def measured(name: str, reached: _Reached | None) -> Measured | None:
         if reached is None:
             return None
-        named = tree(prefix)
+        named = tree(f"{name}/")
         steps = Steps(*(named[field.name] for field in dataclasses.fields(Steps)))
-        return Measured(reached.outer_step, steps, reached.claim)
+        return Measured(reached.outer_step, steps, reached.claim, tree(f"{name}_stored/"))
 
     distiller = DistillerState(
         outer_step=header.outer_step,
@@ -249,5 +253,5 @@ def _state(header: _Header, tensors: dict[str, Tensor]) -> RunState:
         rejected=header.rejected,
         rejected_in_a_row=header.rejected_in_a_row,
     )
-    best, last = measured("best/", header.best), measured("last/", header.last)
+    best, last = measured("best", header.best), measured("last", header.last)
     return RunState(distiller, best, last, header.seconds, header.engines)
