@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from .. import models
 from ..artefact import DistilledData
 from ..artefact.checks import built_in_objective
-from ..artefact.statistics import DISTILLED
 from ..core.initialization import RandomInit, networks_for
 from ..core.network import Network
 from ..core.objective import Classification, Regression
 from ..data import LabelledData
+from ..data.running_statistics import DISTILLED
 from ..errors import ArtefactError, ConfigError
 from ..files import write_atomically
 from ..reading import read_regular
