@@ -23,8 +23,7 @@ class Import(DataChoice):
 
     Examples:
         datadistill import images.pt labels.pt --data mnist --model convnet3
-        datadistill import res_DC_CIFAR10_ConvNet_10ipc.pt --data cifar10 --model convnet3 \
---mean 0.4914 0.4822 0.4465 --std 0.2023 0.1994 0.2010
+        datadistill import res_DC_CIFAR10.pt --data cifar10 --model convnet3
     """
 
     images: tyro.conf.Positional[Path]
