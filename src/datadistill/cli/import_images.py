@@ -15,7 +15,7 @@ from .console import Switch, out
 
 @dataclass(frozen=True, kw_only=True)
 class Import(DataChoice):
-    """Make an artefact of images that another method has distilled, to evaluate them beside ours.
+    """Make an artefact of images that another method has distilled.
 
     Reads tensors that torch.save wrote: DD-Ranking's images.pt, labels.pt and lr.pt, MTT's
     images_best.pt and labels_best.pt, and DC's res_DC_*.pt, which holds images and labels. Nothing
