@@ -41,6 +41,7 @@ from .evaluation import (
     learning_curve,
     verify,
 )
+from .exchange import export, import_images
 from .pools import Pool, PoolInit
 from .progress import Progress
 from .runs import RunConfig, distill, pretrain, resume
@@ -96,6 +97,8 @@ __all__ = [
     "distill",
     "evaluate",
     "evaluate_ordinary",
+    "export",
+    "import_images",
     "learning_curve",
     "linear_bound",
     "load",
