@@ -74,7 +74,7 @@ def test_every_seam_has_its_built_in_implementations() -> None:
         "adjoint": {"back-gradient", "stored-graph", "truncated"},
         "objective": {"classification", "regression", "poisoning", "own-loss"},
         "initialization": {"random", "fixed", "fixed-pretrained"},
-        "parametrisation": {"plain", "soft-labels"},
+        "parametrisation": {"plain", "soft-labels", "low-resolution", "bases"},
         "view": {
             *("shift", "scale", "rotate", "flip", "cutout", "brightness", "contrast", "saturation"),
             *("dsa", "digits", "combined"),

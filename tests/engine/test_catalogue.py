@@ -30,6 +30,8 @@ from datadistill.core.objective import (
 )
 from datadistill.core.parametrisation import (
     RATES,
+    Bases,
+    LowResolution,
     Parameters,
     Parametrisation,
     Plain,
@@ -136,6 +138,8 @@ PARAMETRISATIONS: dict[str, Parametrisation] = {
     "plain": Plain(),
     "soft labels": SoftLabels(),
     "logits": Plain(labels="logits"),
+    "low resolution": LowResolution(),
+    "bases": Bases(bases=2, downscale=3, labels="soft"),
     "own parametrisation": LowRank(),
 }
 ADJOINTS: dict[str, Adjoint] = {

@@ -33,6 +33,7 @@ from .artefacts import artefact_at, as_run_says, data_name, is_architecture_of, 
 from .choices import MEGABYTE, CodeChoice, DataChoice, ModelChoice, PoolChoice
 from .console import Common, Switch, going_on, out
 from .figures import as_json, class_table, curve_table
+from .outcome import stored_text
 from .poisoning import measure_attack, write_attack
 from .table import print_baselines
 
@@ -155,6 +156,7 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             out.print_json(json.dumps(self._as_json(results)))
             return
         out.print(str(results[-1]), markup=False)
+        self.say(stored_text(distilled))
         if self.curve:
             out.print(curve_table(results, distilled))
         if self.per_class:

@@ -12,12 +12,21 @@ from .console import Common, out
 def show_result(command: Common, distilled: DistilledData, folder: RunFolder) -> None:
     """Draws the distilled data of a run, and prints their result and their files."""
     out.print(str(distilled.claim), markup=False)
+    command.say(stored_text(distilled))
     out.print(f"run: {folder.path}", markup=False)
     out.print(f"distilled data: {folder.distilled}", markup=False)
     if can_be_drawn(distilled.inputs.shape[2:]):
         draw(distilled, folder.picture)
         out.print(f"picture: {folder.picture}", markup=False)
     command.say(f"Use them: {hints.command('train', folder.path, *_needed(distilled))}")
+
+
+def stored_text(distilled: DistilledData) -> str:
+    """What distilled data take in their file, by which methods are compared."""
+    return (
+        f"Stored bytes: {distilled.stored_bytes:,} ({len(distilled)} images, their labels and "
+        f"{distilled.learning_rates.numel()} learning rates)."
+    )
 
 
 def _needed(distilled: DistilledData) -> list[str]:

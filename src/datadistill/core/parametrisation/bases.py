@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ...errors import ConfigError
-from .low_resolution import enlarged, enlarged_shape, reduced
+from .low_resolution import check_factor, enlarged, enlarged_shape, reduced
 from .parametrisation import Tree
 from .plain import Plain
 
@@ -32,9 +32,9 @@ class Bases(Plain, name="bases"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("bases", "downscale"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}.", f"Set {name} to at least 1.")
+        check_factor(self.downscale)
+        if self.bases < 1:
+            raise ConfigError(f"bases is {self.bases}.", "Set bases to at least 1.")
 
     def start_inputs(self, inputs: Tensor) -> Tree:
         images = reduced(inputs, self.downscale)
@@ -48,10 +48,11 @@ class Bases(Plain, name="bases"):
         # By singular values, scaled so that a base has pixels of the usual size.
         u, s, v = torch.linalg.svd(flat, full_matrices=False)
         size = flat.shape[1] ** 0.5
-        mixtures = (u * s / size)[:, : self.bases]
+        bases, mixtures = size * v[: self.bases], (u * s / size)[:, : self.bases]
+        # Laid out as a checkpoint gives them back: the last bit of a product depends on it.
         return {
-            "bases": (size * v[: self.bases]).unflatten(1, images.shape[2:]),
-            "coefficients": mixtures.unflatten(0, images.shape[:2]),
+            "bases": bases.unflatten(1, images.shape[2:]).contiguous(),
+            "coefficients": mixtures.unflatten(0, images.shape[:2]).contiguous(),
         }
 
     def inputs(self, parameters: Tree) -> Tensor:

@@ -30,10 +30,7 @@ class LowResolution(Plain, name="low-resolution"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 1 <= self.downscale <= FACTORS:
-            raise ConfigError(
-                f"downscale is {self.downscale}.", f"Set it to a whole number from 1 to {FACTORS}."
-            )
+        check_factor(self.downscale)
 
     def start_inputs(self, inputs: Tensor) -> Tree:
         return {"inputs": reduced(inputs, self.downscale)}
@@ -43,6 +40,12 @@ class LowResolution(Plain, name="low-resolution"):
 
     def inputs_shape(self, stored: Tree) -> torch.Size:
         return enlarged_shape(stored["inputs"].shape, self.downscale, 5)
+
+
+def check_factor(factor: int) -> None:
+    """Refuses a factor by which no image can be enlarged."""
+    if not 1 <= factor <= FACTORS:
+        raise ConfigError(f"downscale is {factor}.", f"Set it to at least 1, at most {FACTORS}.")
 
 
 def reduced(images: Tensor, factor: int) -> Tensor:
