@@ -37,6 +37,7 @@ from .pools import Pool, PoolInit
 from .progress import Progress
 from .runs import RunConfig, distill, pretrain, resume
 from .tables import TableSettings, baseline_table, linear_bound, poisoning_table
+from .tables.reproduction import reproduce
 from .version import __version__
 
 __all__ = [
@@ -93,6 +94,7 @@ __all__ = [
     "models",
     "poisoning_table",
     "pretrain",
+    "reproduce",
     "resume",
     "verify",
 ]
