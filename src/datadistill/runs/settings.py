@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Self
 
-from ..core.device import DeviceName, DtypeName
-from ..core.initialization import Scheme
+from ..core.names import DeviceName, DtypeName, Scheme
 from ..core.settings import Learned, Outer, Settings
 from ..engine.choice import EngineName
 from ..errors import ConfigError

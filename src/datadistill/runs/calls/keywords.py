@@ -8,7 +8,7 @@ step.
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from ...core.initialization import Scheme
+from ...core.names import Scheme
 from ...engine.choice import EngineName
 
 
