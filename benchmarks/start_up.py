@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
 from benchmarks.timing import alternately
@@ -25,20 +26,17 @@ def processor_time(*command: str) -> float:
 
 def measure(*, quick: bool) -> dict[str, Any]:
     """The best of several runs of each command."""
-    words = {f"datadistill {one}": ("-m", "datadistill", *one.split()) for one in COMMANDS}
-    sides = {
-        name: lambda given=given: processor_time(sys.executable, *given)
-        for name, given in words.items()
-    }
+    program = (sys.executable, "-m", "datadistill")
+    sides = {name: partial(processor_time, *program, *name.split()) for name in COMMANDS}
     best = alternately(sides, trials=2 if quick else 5)
     return {
         "rows": [
             {
-                "what": name,
+                "what": f"datadistill {name}",
                 "processor time, s": seconds,
                 "against, s": PROMISED,
                 "ratio": seconds / PROMISED,
-                "at most": 1,
+                "at most": 1 if name == "--help" else None,
             }
             for name, seconds in best.items()
         ]
