@@ -1,4 +1,4 @@
-"""What settings may name: devices, floating-point types, how weights are drawn. Without torch."""
+"""What settings may name: devices, types, how weights are drawn and labels kept. Without torch."""
 
 from typing import Literal, get_args
 
@@ -9,6 +9,9 @@ DtypeName = Literal["float32", "float64", "bfloat16", "float16"]
 Scheme = Literal[
     "xavier-normal", "xavier-uniform", "he-normal", "he-uniform", "orthogonal", "module"
 ]
+LabelKind = Literal["hard", "soft", "logits", "clipped"]
+"""``hard``: not learned. ``soft``: learned as they are. ``logits``: the softmax of what is learned.
+``clipped``: learned as they are, and set to 0 where an outer step makes them negative."""
 
 
 def check_scheme(name: str) -> None:
