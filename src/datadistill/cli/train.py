@@ -15,8 +15,7 @@ from .choices import CodeChoice, DataChoice, ModelChoice, PoolChoice
 from .console import Switch, out
 
 if TYPE_CHECKING:
-    from ..artefact import DistilledData
-    from ..data import LabelledData
+    pass
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,8 @@ class Train(DataChoice, ModelChoice, PoolChoice, CodeChoice):
         """Trains, and writes the weights as safetensors under the module's own names."""
         import safetensors.torch
 
-        from ..artefact.statistics import DISTILLED
         from ..core.statistics import MEAN
+        from ..data.running_statistics import DISTILLED
         from .artefacts import artefact_at, as_run_says
 
         artefact = artefact_at(self.artefact)
@@ -53,7 +52,8 @@ class Train(DataChoice, ModelChoice, PoolChoice, CodeChoice):
         told = as_run_says(self, distilled)
         distilled = told.with_pool(distilled)
         check_writable(output)
-        module, statistics = self.own_module(), told._statistics(distilled)
+        module = self.own_module()
+        statistics = told.statistics_for(distilled, self.statistics)
         with self.bars() as progress:
             network = distilled.train(
                 module,
@@ -78,7 +78,3 @@ class Train(DataChoice, ModelChoice, PoolChoice, CodeChoice):
                 f"Its inputs are pixels in [0, 1], normalised with mean {norm.mean} "
                 f"and std {norm.std}."
             )
-
-    def _statistics(self, distilled: DistilledData) -> LabelledData | None:
-        """The data that running statistics are measured on, if some are named."""
-        return self.load_for(distilled, self.statistics)[0] if self.statistics else None
