@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from . import baselines, data, models
     from .artefact import Claim, DistilledData, load
     from .baselines import Baseline
+    from .core import view as views
     from .core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
     from .core.distilled import Step, Steps
     from .core.initialization import FixedInit, Initialization, RandomInit
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .core.parametrisation import Parameters, Parametrisation, Plain, SoftLabels
     from .core.settings import DistillerConfig
     from .core.update import Adam, GradientDescent, Momentum, Nesterov, UpdateRule, WeightDecay
+    from .core.view import View
     from .data import LabelledData
     from .errors import DataDistillError
     from .evaluation import (
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
         learning_curve,
         verify,
     )
+    from .exchange import export, import_images
     from .pools import Pool, PoolInit
     from .progress import Progress
     from .runs import RunConfig, distill, pretrain, resume
@@ -83,6 +86,7 @@ __all__ = [
     "TableSettings",
     "Truncated",
     "UpdateRule",
+    "View",
     "WeightDecay",
     "__version__",
     "baseline_table",
@@ -91,6 +95,8 @@ __all__ = [
     "distill",
     "evaluate",
     "evaluate_ordinary",
+    "export",
+    "import_images",
     "learning_curve",
     "linear_bound",
     "load",
@@ -99,4 +105,5 @@ __all__ = [
     "pretrain",
     "resume",
     "verify",
+    "views",
 ]

@@ -32,7 +32,7 @@ def on_first_use(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
         module = sys.modules[package]
         home = _homes(package).get(name)
         if home is not None:
-            value = getattr(importlib.import_module(home, package), name)
+            value = _imported_from(*home, package)
             setattr(module, name, value)  # the next time it is there
             return value
         if not name.startswith("_") and importlib.util.find_spec(f"{package}.{name}"):
@@ -46,20 +46,29 @@ def on_first_use(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
 
 
 @functools.cache
-def _homes(package: str) -> dict[str, str]:
-    """The module that each name of a package comes from, by the package's own source."""
+def _homes(package: str) -> dict[str, tuple[str, str]]:
+    """Where each name of a package comes from, by its own source: a module, and the name there."""
     loader: Any = sys.modules[package].__loader__
-    return dict(_imported(loader.get_source(package)))
+    return dict(_imports(loader.get_source(package)))
 
 
-def _imported(source: str) -> Iterator[tuple[str, str]]:
+def _imported_from(home: str, name: str, package: str) -> Any:
+    """What ``from home import name`` gives in a package: an attribute, or a module."""
+    module = importlib.import_module(home, package)
+    if hasattr(module, name):
+        return getattr(module, name)
+    return importlib.import_module(f"{module.__name__}.{name}")
+
+
+def _imports(source: str) -> Iterator[tuple[str, tuple[str, str]]]:
     for block in ast.parse(source).body:
         match block:
             case ast.If(test=ast.Name(id="TYPE_CHECKING"), body=body):
                 for statement in body:
                     match statement:
                         case ast.ImportFrom(module=str(home), names=names, level=level):
-                            yield from ((one.name, "." * level + home) for one in names)
+                            for one in names:
+                                yield one.asname or one.name, ("." * level + home, one.name)
                         case _:
                             pass  # modules of the package itself
             case _:

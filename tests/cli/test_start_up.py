@@ -94,7 +94,9 @@ for package in (datadistill.tables, datadistill.evaluation, datadistill.runs, da
 def test_what_type_checkers_import_is_what_the_package_has(package: object) -> None:
     path = Path(str(vars(package)["__file__"]))
     block = next(n for n in ast.parse(path.read_text()).body if isinstance(n, ast.If))
-    names = {a.name for n in block.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    names = {
+        a.asname or a.name for n in block.body if isinstance(n, ast.ImportFrom) for a in n.names
+    }
     assert names == set(vars(package)["__all__"]) - {"__version__"}
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 OUTER = tuple(f.name for f in fields(Outer) if f.name not in ("iterations", "seed"))
 """The settings of the outer schedule."""
-BEYOND: dict[str, Any] = {"labels": None}
+BEYOND: dict[str, Any] = {"labels": None, "view": None}
 """What goes beyond the paper (docs/beyond.md), switched off."""
 PAPER: dict[str, Any] = {
     **BEYOND,
@@ -36,7 +36,7 @@ PAPER: dict[str, Any] = {
     "keep": "last",
 }
 """The paper's outer schedule, and that its last distilled data are the result."""
-NAMING = ("objective", "update_rule", "adjoint", "initialization", "parametrisation")
+NAMING = ("objective", "update_rule", "adjoint", "initialization", "parametrisation", "view")
 """The settings that name an implementation."""
 VALIDATIONS = 20
 """How many times a run is validated on held-out training data, unless told otherwise."""
