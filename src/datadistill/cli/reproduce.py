@@ -1,28 +1,26 @@
 """``datadistill reproduce``: the tables and figures of the paper, made again from nothing."""
 
+from __future__ import annotations
+
 import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import torch
 import tyro
 from rich.table import Table
 
-from ..artefact import load
 from ..durations import parse_time, time_text
 from ..errors import ConfigError, DataError
 from ..files import check_writable, write_atomically
-from ..report import draw
-from ..report.curves import draw_curves
-from ..report.linear_bound import draw_linear_bound
-from ..tables.linear import ITERATIONS, LinearBound, diabetes, linear_bound, one_thread
-from ..tables.reproduction import RESULTS, SCALES, Reproduced, make_result
-from ..tables.reproduction.scale import ScaleName
-from ..tables.reproduction.workshop import Workshop
+from ..tables.linear_settings import ITERATIONS
 from .choices import DataChoice
 from .console import going_on, out, print_table
+
+if TYPE_CHECKING:
+    from ..tables import LinearBound
+    from ..tables.reproduction import Reproduced
 
 LINEAR, ALL = "linear", "all"
 ResultName = Literal[
@@ -57,7 +55,7 @@ class Reproduce(DataChoice):
 
     result: tyro.conf.Positional[ResultName]
     """Table or figure to reproduce, or all of them."""
-    scale: ScaleName = "quick"
+    scale: Literal["quick", "paper"] = "quick"
     """How much to compute: a few minutes for each, or as much as the paper."""
     time_budget: str | None = None
     """Finish within this time, e.g. 2h; runs that are not begun are planned for it."""
@@ -72,6 +70,10 @@ class Reproduce(DataChoice):
 
     def run(self) -> None:
         """Computes, prints the tables, and writes them as Markdown, JSON and pictures."""
+        import torch
+
+        from ..tables.reproduction import RESULTS
+
         if self.threads is not None:
             if self.threads < 1:
                 raise ConfigError(f"threads is {self.threads}.", "Set threads to at least 1.")
@@ -93,6 +95,9 @@ class Reproduce(DataChoice):
 
     def _one(self, name: str, folder: Path, until: float | None) -> str:
         """Makes one table or figure, and writes its files; returns its Markdown."""
+        from ..tables.reproduction import SCALES, make_result
+        from ..tables.reproduction.workshop import Workshop
+
         if name == LINEAR:
             return self._linear(folder if self.result == LINEAR else folder / LINEAR)
         data_dir = self.data_dir and self.data_dir.absolute()
@@ -107,6 +112,11 @@ class Reproduce(DataChoice):
         return made.markdown()
 
     def _write(self, made: Reproduced, folder: Path) -> None:
+        from ..artefact import load
+        from ..report import draw
+        from ..report.curves import draw_curves
+        from ..tables.reproduction import RESULTS
+
         place = folder / made.name
         text = json.dumps(made.as_json(), indent=1, ensure_ascii=False)
         write_atomically(place / "table.json", f"{text}\n".encode())
@@ -119,6 +129,9 @@ class Reproduce(DataChoice):
                 draw(load(folder / "runs" / run), place / f"{run}.png")
 
     def _linear(self, folder: Path) -> str:
+        from ..report.linear_bound import draw_linear_bound
+        from ..tables.linear import diabetes, linear_bound, one_thread
+
         results, picture = folder / "results.json", folder / "linear-bound.png"
         check_writable(results)
         with self.bars() as progress, one_thread():
