@@ -15,8 +15,7 @@ from ..durations import parse_time, time_text
 from ..errors import ConfigError, DataError
 from ..files import check_writable, write_atomically
 from ..tables.linear_settings import ITERATIONS
-from .choices import DataChoice
-from .console import going_on, out, print_table
+from .console import Common, going_on, out, print_table
 
 if TYPE_CHECKING:
     from ..tables import LinearBound
@@ -38,7 +37,7 @@ ResultName = Literal[
 
 
 @dataclass(frozen=True)
-class Reproduce(DataChoice):
+class Reproduce(Common):
     """Reproduce a table or figure of the paper, with the paper's figures beside ours.
 
     What is missing is run, what was broken off is resumed, and what is finished is kept. Every
@@ -59,6 +58,8 @@ class Reproduce(DataChoice):
     """How much to compute: a few minutes for each, or as much as the paper."""
     time_budget: str | None = None
     """Finish within this time, e.g. 2h; runs that are not begun are planned for it."""
+    data_dir: Path | None = None
+    """Data folder. By default $DATADISTILL_DATA, or the user's cache folder."""
     output: Path | None = None
     """Folder for tables, runs and pools. By default reproduce-SCALE."""
     threads: int | None = None
