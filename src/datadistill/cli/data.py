@@ -10,7 +10,7 @@ from rich.progress import DownloadColumn
 from rich.table import Table
 
 from .. import data, hints
-from ..data import DATA_SETS, DataSet, LabelledData
+from ..data import DATA_SETS, DataSet, LabelledData, decoder_of
 from ..data.fetch import fetch
 from ..errors import ConfigError
 from ..files import check_writable
@@ -18,6 +18,7 @@ from ..report.samples import can_be_drawn, draw_samples
 from .console import Common, going_on, out, print_table
 
 MOST_CLASSES = 50
+DECODED = 5  # examples that are written as text
 
 Name = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
 
@@ -68,6 +69,10 @@ class Check:
         print_table(
             _targets(train, test) if train.labels.is_floating_point() else _balance(train, test)
         )
+        if decoder := decoder_of(self.name, command.data_dir):
+            for row in decoder.rows(train.inputs[:DECODED]):
+                out.print("; ".join(row), markup=False)
+            return
         if not can_be_drawn(train.input_shape):
             command.say("The inputs are not grey or colour images; no picture was drawn.")
             return
