@@ -118,8 +118,9 @@ def word_decoder(words: Sequence[str], vectors: Tensor) -> Decoder:
     def rows(inputs: Tensor) -> list[Row]:
         found: list[Row] = []
         for sequence in inputs.detach().cpu().double().flatten(1, 2):
-            nearest = (torch.nn.functional.normalize(sequence, dim=1) @ unit.T).argmax(1)
-            found.append((" ".join(words[n] for n in nearest.tolist()),))
+            cosines = torch.nn.functional.normalize(sequence, dim=1) @ unit.T
+            nearest: list[int] = cosines.argmax(1).tolist()
+            found.append((" ".join([words[n] for n in nearest]),))
         return found
 
     return Decoder(("nearest words",), rows)

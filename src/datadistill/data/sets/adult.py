@@ -13,7 +13,7 @@ from ..images.conversion import apply_options
 from ..labelled import LabelledData
 from ..options import Options
 
-NAMES = (
+NAMES: tuple[str, ...] = (
     "age",
     "workclass",
     "fnlwgt",
