@@ -6,6 +6,7 @@ from pathlib import Path
 import tyro
 
 from .. import hints, models
+from ..data import DATA_SETS
 from ..errors import FileError
 from ..exchange import import_images
 from ..files import check_writable
@@ -66,4 +67,13 @@ class Import(DataChoice):
         check_writable(output)
         distilled.save(output)
         out.print(f"distilled data: {output}", markup=False)
-        self.say(f"Evaluate them: {hints.command('evaluate', output, '--ordinary')}")
+        evaluate = hints.command("evaluate", output, "--ordinary", *self._needed())
+        self.say(f"Evaluate them: {evaluate}")
+
+    def _needed(self) -> list[str]:
+        """The words that name own data and code, which no file names."""
+        data = [] if self.data in DATA_SETS else ["--data", self.data]
+        if ":" not in self.model:
+            return data
+        arguments = ["--model-args", *self.model_args] if self.model_args else []
+        return [*data, "--model", self.model, *arguments]
