@@ -5,10 +5,8 @@ from pathlib import Path
 
 import tyro
 
-from .. import hints, models
-from ..data import DATA_SETS
+from .. import hints
 from ..errors import FileError
-from ..exchange import import_images
 from ..files import check_writable
 from .choices import DataChoice
 from .console import Switch, out
@@ -50,6 +48,9 @@ class Import(DataChoice):
 
     def run(self) -> None:
         """Reads the tensors and writes the artefact."""
+        from .. import models
+        from ..exchange import import_images
+
         output = self.output or self.images.with_suffix(".safetensors")
         if output.exists() and not self.overwrite:
             raise FileError(f"{output} exists.", "Choose another --output, or pass --overwrite.")
@@ -72,6 +73,8 @@ class Import(DataChoice):
 
     def _needed(self) -> list[str]:
         """The words that name own data and code, which no file names."""
+        from ..data import DATA_SETS
+
         data = [] if self.data in DATA_SETS else ["--data", self.data]
         if ":" not in self.model:
             return data
