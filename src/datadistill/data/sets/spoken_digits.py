@@ -1,5 +1,6 @@
 """Spoken digits: 3,000 recordings of six speakers (FSDD), as log-mel pictures."""
 
+import functools
 import io
 import re
 import wave
@@ -77,8 +78,8 @@ def _samples(path: Path) -> np.ndarray:
 def _picture(samples: np.ndarray) -> np.ndarray:
     """The log-mel picture of a recording, (1, bands, moments) of bytes."""
     samples = np.pad(samples, (0, max(0, WINDOW - len(samples))))
-    frames = np.lib.stride_tricks.sliding_window_view(samples, WINDOW)[::HOP] * _HANN
-    power = np.abs(np.fft.rfft(frames)) ** 2 @ _FILTERS.T
+    frames = np.lib.stride_tricks.sliding_window_view(samples, WINDOW)[::HOP] * np.hanning(WINDOW)
+    power = np.abs(np.fft.rfft(frames)) ** 2 @ _filters().T
     level = 10 * np.log10(power.clip(1e-10) / power.max().clip(1e-10))
     share = (1 + level / RANGE).clip(0, 1)
     moments = np.linspace(0, len(share) - 1, SIZE)  # recordings differ in length
@@ -88,6 +89,7 @@ def _picture(samples: np.ndarray) -> np.ndarray:
     return np.round(255 * between.T[None, ::-1]).astype(np.uint8)
 
 
+@functools.cache
 def _filters() -> np.ndarray:
     """Triangles, evenly spaced in mel: (bands, frequencies)."""
 
@@ -100,9 +102,6 @@ def _filters() -> np.ndarray:
     up, down = (frequencies - low) / (middle - low), (high - frequencies) / (high - middle)
     return np.minimum(up, down).clip(min=0)
 
-
-_FILTERS = _filters()
-_HANN = np.hanning(WINDOW)
 
 DATA_SET = register(
     DataSet(
