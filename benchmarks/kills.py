@@ -30,7 +30,7 @@ from datadistill.runs.store.folder import RunFolder
 
 TOKEN = "DATADISTILL_KILLS"
 """An environment variable by which all processes of a command are found."""
-AT_ONCE = 10.0  # seconds in which workers end with their process 0, on a busy machine
+AT_ONCE = 20.0  # seconds in which workers end with their process 0, on a busy machine
 DATA, FINISHED = "data.npz", "finished"
 TOGETHER = 4  # kills of one piece of work before it may finish
 UNLIKE = ("seconds", "check", "checkpoints", ".lock")
@@ -171,10 +171,14 @@ class Campaign:
         """Notes what differs from an undisturbed run, and temporary files that were left."""
         for what in sorted({*found, *expected}):
             if found.get(what) != expected.get(what):
-                self.failures.append(f"{name}: {what} is not that of an undisturbed run")
+                self._fail(f"{name}: {what} is not that of an undisturbed run")
         for path in folder.rglob("*"):
             if path.is_dir() and (stale := leftovers(path)):
-                self.failures.append(f"{name}: {', '.join(p.name for p in stale)} was left")
+                self._fail(f"{name}: {', '.join(p.name for p in stale)} was left")
+
+    def _fail(self, failure: str) -> None:
+        self.failures.append(failure)
+        print(failure, flush=True)
 
     def _folder(self, work: Work) -> Path:
         """A new folder with all that a work needs."""
@@ -201,7 +205,7 @@ class Campaign:
         deadline = time.monotonic() + AT_ONCE
         while left := processes_of(folder):
             if time.monotonic() > deadline:
-                self.failures.append(f"processes {left} were left of {folder}")
+                self._fail(f"processes {left} were left of {folder}")
                 return
             time.sleep(0.05)
 
@@ -268,8 +272,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, kills in campaign.kills.items():
         print(f"{name:24} {kills:4} kills")
     print(f"{campaign.kills.total():29} kills, {len(campaign.failures)} failures")
-    for failure in campaign.failures:
-        print(failure)
     return bool(campaign.failures)
 
 
