@@ -1,7 +1,7 @@
 """``datadistill evaluate``: how well distilled data train networks."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from .. import models
 from ..artefact import DistilledData
 from ..artefact.real_data import image_shape
 from ..core.device import DeviceName, resolve_device
+from ..core.initialization import RandomInit
 from ..data import DATA_SETS, LabelledData
 from ..errors import ConfigError
 from ..evaluation import (
@@ -88,9 +89,12 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     pool has."""
     seed: int = 0
     """Seed of the held-out networks."""
+    initialization: str | None = field(default=None, kw_only=True)
+    """random: test networks with random weights, though the data are for a fixed network or a
+    pool. Or your own initialization, if the artefact has one."""
     statistics: str | None = None
     """Data set whose training split gives the running statistics of batch normalisation. By default
-    they are those of the distilled images."""
+    they are those of the distilled images; of the training split, for poisoning."""
     per_class: Switch = False
     """Print the figure of each class too."""
     curve: Switch = False
@@ -120,7 +124,10 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
         as_run_says(self, distilled)._measure(distilled, ordinary)
 
     def _measure(self, distilled: DistilledData, ordinary: OrdinaryTraining | None) -> None:
-        if not (self.baselines and distilled.header.initialization.kind == "fixed-pretrained"):
+        if self.initialization == RandomInit.name:
+            scheme = distilled.header.initialization.scheme
+            distilled = distilled.with_initialization(RandomInit(scheme or "xavier-normal"))
+        elif not (self.baselines and distilled.header.initialization.kind == "fixed-pretrained"):
             distilled = self.with_pool(distilled)
         poisonous = distilled.objective.attacks
         if self.defence and not poisonous:
@@ -142,8 +149,8 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             return
         with together() as team, self.bars() as progress:
             data = test if self.split == "test" else train
-            used = self.load_for(distilled, self.statistics)[0] if self.statistics else None
-            results = self._evaluate(distilled, (data, used), ordinary, team, progress)
+            real = data, self.statistics_for(distilled, self.statistics)
+            results = self._evaluate(distilled, real, ordinary, team, progress)
         if self.json:
             out.print_json(json.dumps(self._as_json(results)))
             return
@@ -172,6 +179,16 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
                 "--baselines compares after all updates, on the test data.",
                 "Leave --ordinary, --curve, --per-class and --split out.",
             )
+        given = self.initialization or RandomInit.name
+        if given != RandomInit.name and ":" not in given:
+            raise ConfigError(
+                f"--initialization is {given!r}.",
+                "Choose random, or name your own as file.py:Class.",
+            )
+        if self.baselines and self.initialization == RandomInit.name:
+            raise ConfigError(
+                "--initialization cannot be combined with --baselines.", "Leave one of them out."
+            )
         if self.baselines and self.statistics:
             raise ConfigError(
                 "--statistics cannot be combined with --baselines.", "Leave one of them out."
@@ -199,6 +216,8 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             "networks": self.networks,
             "module": self._module(distilled),
             "seed": self.seed,
+            # Those that are attacked were trained on real data.
+            "statistics": self.statistics_for(distilled, self.statistics) or train,
             "device": self.device,
             "memory": self.memory * MEGABYTE,
         }
