@@ -14,6 +14,7 @@ Example::
 from . import baselines, data, models
 from .artefact import Claim, DistilledData, load
 from .baselines import Baseline
+from .core import view as views
 from .core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
 from .core.distilled import Step, Steps
 from .core.initialization import FixedInit, Initialization, RandomInit
@@ -22,6 +23,7 @@ from .core.objective import Classification, Objective, OwnObjective, Poisoning, 
 from .core.parametrisation import Parameters, Parametrisation, Plain, SoftLabels
 from .core.settings import DistillerConfig
 from .core.update import Adam, GradientDescent, Momentum, Nesterov, UpdateRule, WeightDecay
+from .core.view import View
 from .data import LabelledData
 from .errors import DataDistillError
 from .evaluation import (
@@ -32,6 +34,7 @@ from .evaluation import (
     learning_curve,
     verify,
 )
+from .exchange import export, import_images
 from .pools import Pool, PoolInit
 from .progress import Progress
 from .runs import RunConfig, distill, pretrain, resume
@@ -76,6 +79,7 @@ __all__ = [
     "TableSettings",
     "Truncated",
     "UpdateRule",
+    "View",
     "WeightDecay",
     "__version__",
     "baseline_table",
@@ -84,6 +88,8 @@ __all__ = [
     "distill",
     "evaluate",
     "evaluate_ordinary",
+    "export",
+    "import_images",
     "learning_curve",
     "linear_bound",
     "load",
@@ -92,4 +98,5 @@ __all__ = [
     "pretrain",
     "resume",
     "verify",
+    "views",
 ]
