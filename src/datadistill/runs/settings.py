@@ -9,9 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Self
 
-from ..core.device import DeviceName, DtypeName
-from ..core.initialization import Scheme
-from ..core.parametrisation import LabelKind
+from ..core.names import DeviceName, DtypeName, LabelKind, Scheme
 from ..core.settings import Learned, Outer, Settings
 from ..engine.choice import EngineName
 from ..errors import ConfigError
