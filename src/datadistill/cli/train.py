@@ -68,5 +68,5 @@ class Train(DataChoice, ModelChoice, PoolChoice, CodeChoice):
         if norm:
             self.say(
                 f"Its inputs are pixels in [0, 1], normalised with mean {norm.mean} "
-                f"and std {norm.std}."
+                f"and std {norm.std}{WHITENED if norm.whitening else ''}."
             )
