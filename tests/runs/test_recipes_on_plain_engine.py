@@ -53,6 +53,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     makers.make_cub200(folder / "cub200")
     makers.make_image_folder(folder / "caltech20")
     makers.make_voc2007_of(folder / "voc2007", VOC_CLASSES)
+    makers.make_adult(folder / "adult", train=100)
+    makers.make_r8(folder / "r8", train=160)
+    makers.make_spoken_digits(folder / "fsdd", each=12)
     torch.manual_seed(0)
     weights = folder / "imagenet"
     weights.mkdir()
@@ -125,7 +128,7 @@ def test_the_plain_engine_runs_every_recipe(
         raise AssertionError("the fast engine computes")
 
     monkeypatch.setattr(PlainEngine, "record", counted)
-    monkeypatch.setattr("datadistill.cli.distill.show_result", no_picture)
+    monkeypatch.setattr("datadistill.cli.outcome.show_result", no_picture)
     for kind in (FastEngine, Stacked):
         monkeypatch.setattr(kind, "__init__", forbidden)
     run = ["--engine", "plain", "--test-networks", "1", "--run", str(tmp_path / "run"), "--quiet"]

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import tyro
 
-from .. import hints, models
+from .. import hints
 from ..errors import FileError
-from ..exchange import import_images
 from ..files import check_writable
 from .choices import DataChoice
 from .console import Switch, out
@@ -49,6 +48,9 @@ class Import(DataChoice):
 
     def run(self) -> None:
         """Reads the tensors and writes the artefact."""
+        from .. import models
+        from ..exchange import import_images
+
         output = self.output or self.images.with_suffix(".safetensors")
         if output.exists() and not self.overwrite:
             raise FileError(f"{output} exists.", "Choose another --output, or pass --overwrite.")
@@ -66,4 +68,15 @@ class Import(DataChoice):
         check_writable(output)
         distilled.save(output)
         out.print(f"distilled data: {output}", markup=False)
-        self.say(f"Evaluate them: {hints.command('evaluate', output, '--ordinary')}")
+        evaluate = hints.command("evaluate", output, "--ordinary", *self._needed())
+        self.say(f"Evaluate them: {evaluate}")
+
+    def _needed(self) -> list[str]:
+        """The words that name own data and code, which no file names."""
+        from ..data import DATA_SETS
+
+        data = [] if self.data in DATA_SETS else ["--data", self.data]
+        if ":" not in self.model:
+            return data
+        arguments = ["--model-args", *self.model_args] if self.model_args else []
+        return [*data, "--model", self.model, *arguments]

@@ -18,6 +18,7 @@ from ..core.update import GradientDescent, Momentum, UpdateRule, WeightDecay
 from ..core.view import Combined, View
 from ..errors import ConfigError
 from ..importing import Wanted
+from ..pools.initialization import PoolInit as PoolInit  # where it registers
 
 SEAMS: dict[str, type[Seam]] = {
     kind.setting(): kind
@@ -70,6 +71,15 @@ def make(seam: type[S], settings: Any) -> S:
     return _from_settings(_built_in(seam, name), settings, values)
 
 
+def named(seam: type[S], text: str) -> S:
+    """The object of a built-in name or of ``file.py:Class``, perhaps with values."""
+    name, values = parse(text)
+    if ":" in name:
+        own = _own(seam, name)
+        return own.from_values(values) if isinstance(own, type) else own
+    return _built_in(seam, name).from_values(values)
+
+
 def make_rule(settings: Any) -> UpdateRule:
     """The update rule, with momentum and weight decay where they are asked for."""
     if settings.update_rule is None:
@@ -113,6 +123,12 @@ def check_names(settings: Any) -> None:
     name, values = parse(settings.objective)
     if ":" not in name:
         _from_settings(_built_in(Objective, name), settings, values)
+    known = Adjoint.known().get(parse(settings.adjoint)[0])
+    if settings.micro_batch and known and known.keeps_graph:
+        raise ConfigError(
+            f"micro_batch cannot be combined with {settings.adjoint}.",
+            "Choose the back-gradient adjoint, or leave micro_batch out.",
+        )
 
 
 def check_meaning(seam: type[Seam], settings: Any) -> None:

@@ -8,8 +8,7 @@ step.
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from ...core.initialization import Scheme
-from ...core.parametrisation import LabelKind
+from ...core.names import LabelKind, Scheme
 from ...engine.choice import EngineName
 
 
