@@ -86,8 +86,7 @@ class Normalization:
             return self
         if self.whitening:
             raise DataError(
-                f"Images of {channels} channel(s) cannot be whitened as those of "
-                f"{len(self.mean)}.",
+                f"Images of {channels} channel(s) cannot be whitened as those of {len(self.mean)}.",
                 f"Load the images with channels={len(self.mean)}.",
             )
         if channels == 3:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import torch
 
+from ..errors import DataError
 from .labelled import LabelledData
 from .labels import in_order_of
-from ..errors import DataError
 from .normalization import AT_ONCE, IMAGENET, Normalization
 from .options import Statistics
 from .whitening import Whitening

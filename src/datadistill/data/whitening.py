@@ -81,7 +81,7 @@ class Whitening:
         }
 
     def _scaled(self, flat: Tensor, power: float) -> Tensor:
-        """x (Λ + ε)^power in its directions, x ε^power in all others."""
+        """Multiplied by (Λ + ε)^power in its directions, by ε^power in all others."""
         u = self.directions.to(flat)
         others = EPSILON**power
         along = (self.variances.to(flat) + EPSILON) ** power - others
