@@ -19,7 +19,7 @@ from ..reading import read_regular
 
 SCHEMA_VERSION = 2
 NEWEST = 3
-"""Of artefacts that earlier versions cannot use: inputs are made of other tensors."""
+"""Of artefacts that earlier versions cannot use: inputs made of other tensors, or whitened."""
 Kind = Literal["artefact", "checkpoint"]
 KEYS: dict[Kind, str] = {"artefact": "datadistill", "checkpoint": "datadistill-checkpoint"}
 """The one metadata entry of the safetensors file."""

@@ -19,6 +19,7 @@ from ..core.update import UpdateRule, training
 from ..core.values import same, short
 from ..data import Normalization
 from ..data.running_statistics import Statistics
+from ..data.whitening import Whitening
 from ..engine import engine_for
 from ..errors import ArtefactError, PoolError
 from ..models.description import weights_hash
@@ -39,6 +40,8 @@ CARRY_LIMIT = 256 * 2**20
 """Bytes of initial weights and constants above which a file holds only their hash."""
 
 
+WHITENING = "whitening/"
+"""How the names of tensors begin by which real images are whitened."""
 STORED = "stored/"
 """How the names of tensors begin from which the inputs are made."""
 
@@ -52,6 +55,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
     Attributes:
         steps: The tensors and their schedule.
         stored: The tensors that the file stores in place of the inputs, if it does.
+        whitening: How real images are whitened, if they are.
         header: What they are for and how they were made.
         carried: What belongs to the network: ``initial/…``, the weights of a fixed
             initialization, and ``constants/…``, frozen parameters and buffers.
@@ -70,6 +74,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
     pool: Pool | None = field(default=None, compare=False)
     instead: Initialization | None = field(default=None, compare=False)
     stored: Weights = field(default_factory=dict[str, Tensor])
+    whitening: Whitening | None = None
 
     __eq__ = same
 
@@ -92,7 +97,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
     def normalization(self) -> Normalization | None:
         """How real inputs are normalised for the networks; None if they need not be."""
         norm = self.header.normalization
-        return Normalization((*norm.mean,), (*norm.std,)) if norm else None
+        return Normalization((*norm.mean,), (*norm.std,), self.whitening) if norm else None
 
     @property
     def images(self) -> Tensor:
@@ -248,7 +253,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
             NonFiniteError: The network has diverged.
         """
         network = self.network(module, device)
-        statistics = statistics_data(self.header, statistics, self.inputs.shape[2:])
+        statistics = statistics_data(self, statistics)
         measured = Statistics.of(statistics, self.inputs, network)
         if keep_weights:
             theta0 = network.stack([network.weights])
@@ -322,6 +327,9 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
             "labels": self.labels,
             "learning_rates": self.learning_rates,
         }
+        if self.whitening:
+            whitening = self.whitening.tensors().items()
+            steps |= {f"{WHITENING}{name}": tensor for name, tensor in whitening}
         write_container(Path(path), {**steps, **carried}, header.model_dump(mode="json"))
 
     @property

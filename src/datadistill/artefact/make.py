@@ -61,7 +61,7 @@ def make(
     norm = data.normalization
     epochs, count = steps.learning_rates.shape
     header = Header(
-        schema_version=NEWEST if stored else SCHEMA_VERSION,
+        schema_version=NEWEST if stored or (norm and norm.whitening) else SCHEMA_VERSION,
         architecture=describe(network, module),
         initialization=InitializationRecord.model_validate(initialization.record()),
         objective=objective.record(),
@@ -94,4 +94,5 @@ def make(
         objective,
         getattr(initialization, "pool", None),
         stored=stored,
+        whitening=norm.whitening if norm else None,
     )

@@ -9,9 +9,9 @@ from ..errors import ArtefactError
 from .bounds import DEPTH, is_deep
 from .checks import UnsoundError, check
 from .container import read_container
-from .distilled_data import STORED, DistilledData
+from .distilled_data import STORED, WHITENING, DistilledData
 from .header import Header
-from .restoring import restored, stored_in
+from .restoring import restored, stored_in, whitening_of
 from .schema1 import upgraded
 
 FILE_NAME = "distilled.safetensors"
@@ -37,6 +37,7 @@ def load(path: str | Path) -> DistilledData:
         header = Header.model_validate(raw_header)
         stored = {n.removeprefix(STORED): tensors.pop(n) for n in stored_in(tensors, header)}
         inputs = None if header.parametrisation else tensors.pop("inputs")
+        white = {n: tensors.pop(n) for n in [*tensors] if n.startswith(WHITENING)}
         labels, rates = (tensors.pop(name) for name in ("labels", "learning_rates"))
     except ValidationError as error:
         first = error.errors()[0]
@@ -47,10 +48,11 @@ def load(path: str | Path) -> DistilledData:
         raise _unsound(path, f"it has no tensor {error}") from error
     try:
         steps = Steps(restored(stored, header) if inputs is None else inputs, labels, rates)
-        check(steps, header, tensors)
+        whitening = whitening_of(white, header, steps.inputs.shape[2:])
+        check(steps, header, tensors, whitening)
     except UnsoundError as error:
         raise _unsound(path, error.found) from None
-    return DistilledData(steps, header, carried=tensors, stored=stored)
+    return DistilledData(steps, header, carried=tensors, stored=stored, whitening=whitening)
 
 
 def artefact_at(path: str | Path) -> Path:

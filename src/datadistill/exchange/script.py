@@ -106,6 +106,11 @@ if __name__ == "__main__":
 def _settings(distilled: DistilledData, network: Network) -> dict[str, Any]:
     """All that the script has to know, in plain Python values."""
     header, claim, norm = distilled.header, distilled.claim, distilled.normalization
+    if norm and norm.whitening:
+        raise ConfigError(
+            "These distilled data are for whitened images, which a script does not know.",
+            "Export them in another format, or use dd.load(…).train().",
+        )
     rule, objective = header.update_rule, built_in_objective(header)
     for name in (rule["name"], rule.get("rule", rule)["name"]):
         if name not in RULES:

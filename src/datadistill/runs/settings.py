@@ -139,9 +139,9 @@ class DataSettings(Settings):
     """1 for grey images, 3 for colour. By default the data set's own."""
     augment: bool | None = None
     """Augment real images. By default where the paper does."""
-    normalization: Literal["data", "imagenet"] | None = None
+    normalization: Literal["data", "imagenet", "zca"] | None = None
     """Mean and standard deviation to normalise pixels with: those of the training data (the default
-    for your own), or of ImageNet, for networks pre-trained on it."""
+    for your own), or of ImageNet, for networks pre-trained on it. zca: whiten the images, too."""
     validation: float = 0.1
     """Share of the training data held out to measure progress."""
 

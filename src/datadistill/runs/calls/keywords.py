@@ -55,7 +55,7 @@ class Keywords(TypedDict, total=False):
     size: int | None
     channels: Literal[1, 3] | None
     augment: bool | None
-    normalization: Literal["data", "imagenet"] | None
+    normalization: Literal["data", "imagenet", "zca"] | None
     # network and initialization
     model_args: tuple[str, ...] | list[str]
     init_seed: int
