@@ -51,7 +51,7 @@ class Classification(Objective, name="classification"):
         if complete and missing:
             raise DataError(
                 f"The training data hold no example of class {', '.join(map(str, missing))}.",
-                "Add examples of it, or number the classes from 0 without gaps and make the network "
+                "Add examples, or number the classes from 0 without gaps and make the network "
                 f"for {classes - len(missing)} classes.",
             )
 
