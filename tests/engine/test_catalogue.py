@@ -132,7 +132,12 @@ ADJOINTS: dict[str, Adjoint] = {
     "truncated, all": Truncated(WHOLE),
     "truncated": Truncated(2),
 }
-SCHEDULES = {"1 step": (1, 1), "3 steps": (3, 1), "2 steps, 3 epochs": (2, 3)}
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "1 step": {"steps": 1, "epochs": 1},
+    "3 steps": {"steps": 3, "epochs": 1},
+    "2 steps, 3 epochs": {"steps": 2, "epochs": 3},
+    "inner minibatches": {"steps": 2, "epochs": 2, "inner_batch": 3},
+}
 NETWORK_COUNTS = {"J=1": 1, "J=3": 3}
 CHOICES: list[Mapping[str, Any]] = [
     {**NETWORKS, **AWKWARD},
@@ -187,10 +192,8 @@ def prepare(case: Case) -> tuple[Distiller, DistillerState, Batch]:
     with torch.random.fork_rng():
         torch.manual_seed(3)
         module: nn.Module = CHOICES[0][network](outputs)
-    steps, epochs = SCHEDULES[schedule]
     config = DistillerConfig(
-        steps=steps,
-        epochs=epochs,
+        **SCHEDULES[schedule],
         networks=NETWORK_COUNTS[networks],
         images_per_class=2,
         learning_rate=0.2,

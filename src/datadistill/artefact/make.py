@@ -2,6 +2,7 @@
 
 import json
 import platform
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ from .distilled_data import DistilledData, belonging
 from .header import (
     Header,
     InitializationRecord,
+    InnerRecord,
     NormalizationRecord,
     Schedule,
 )
@@ -59,7 +61,12 @@ def make(
         initialization=InitializationRecord.model_validate(initialization.record()),
         objective=objective.record(),
         update_rule=rule.record(),
-        schedule=Schedule(steps=count, epochs=epochs, images=steps.inputs.shape[1]),
+        schedule=Schedule(
+            steps=count,
+            epochs=epochs,
+            images=steps.inputs.shape[1],
+            inner=steps.inner and InnerRecord(**vars(steps.inner)),
+        ),
         normalization=NormalizationRecord(mean=[*norm.mean], std=[*norm.std]) if norm else None,
         class_names=[*data.class_names] if data.class_names else None,
         data=data.name,
@@ -77,7 +84,7 @@ def make(
         theta0 = initialization.sample(network, networks_for(0, "trained network", [0]))
         initial = {name: w[0] for name, w in theta0.items()}
     return DistilledData(
-        Steps(steps.inputs.cpu(), steps.labels.cpu(), steps.learning_rates.cpu()),
+        replace(steps, **{name: tensor.cpu() for name, tensor in steps.tensors.items()}),
         header,
         {name: t.cpu() for name, t in belonging(network, initial).items()},
         module,

@@ -16,6 +16,7 @@ from .adjoint import Adjoint, BackGradient
 from .distilled import Steps, noise
 from .engine import Engine, Found, PlainEngine
 from .initialization import Initialization, networks_for
+from .inner_batches import InnerBatches
 from .network import Network, Weights
 from .objective import Objective
 from .optimizer import AdamState, adam, adam_init
@@ -131,6 +132,8 @@ class Distiller:
         config, network = self.config, self.network
         counts = config.steps, config.images_per_class, config.seed
         start = self.objective.start_labels(network.outputs, labels, *counts)
+        if config.inner_batch is not None:
+            InnerBatches(config.inner_batch).check(config.steps * config.images_per_class)
         if inputs is None:
             inputs = noise(config.seed, (*start.shape[:2], *input_shape))
         rate = torch.tensor(config.learning_rate, dtype=torch.float64)
@@ -144,7 +147,15 @@ class Distiller:
 
     def distilled(self, state: DistillerState) -> Steps:
         """The distilled data as they stand."""
-        return self.parametrisation.steps(state.kept)
+        return self.scheduled(self.parametrisation.steps(state.kept))
+
+    def scheduled(self, steps: Steps) -> Steps:
+        """The same distilled data, with how updates draw their images."""
+        config = self.config
+        if config.inner_batch is None:
+            return steps
+        classes = steps.inputs.shape[1] // config.images_per_class
+        return replace(steps, inner=InnerBatches(config.inner_batch, classes))
 
     def step(self, state: DistillerState, batch: Batch) -> tuple[DistillerState, Metrics]:
         """Lines 4 to 9: one outer step on a minibatch of real data, which line 3 has drawn.
@@ -184,18 +195,20 @@ class Distiller:
     def gradient(self, state: DistillerState, batch: Batch) -> Found:
         """Lines 4 to 9: the losses (J,) after all updates, and the gradient of their mean."""
         config, t, parameters = self.config, state.outer_step, state.current
-        steps = self.parametrisation.steps(parameters)
+        steps = self.scheduled(self.parametrisation.steps(parameters))
 
         def sample(numbers: Sequence[int]) -> Weights:  # line 4: θ₀ ~ p(θ₀)
             generators = networks_for(config.seed, "network", numbers)
             return self.initialization.sample(self.whole or self.network, generators)
 
-        def learn(engine: Engine, theta0: Weights) -> Found:  # lines 5 to 8, for some networks
+        def learn(engine: Engine, theta0: Weights, numbers: range) -> Found:
+            # Lines 5 to 8, for some networks.
+            own = steps.for_networks(config.seed, "network", numbers)
             losses, gradient = self.adjoint(
                 self.rule,
                 engine,
                 self.rule.start(theta0),
-                steps.for_each(len(next(iter(theta0.values())))),
+                own if own.inner else own.for_each(len(numbers)),
                 lambda weights: engine.outer_losses(weights, *batch),
                 stream(config.seed, "window", t),
             )

@@ -62,6 +62,19 @@ class Learned(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Unroll(Settings):
+    """The unroll: how networks are trained on the distilled data."""
+
+    inner_batch: int | None = None
+    """Images of each class that an update takes, drawn at random from all steps. By default an
+    update takes all images of its step."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require_count("inner_batch")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Outer(Settings):
     """The outer optimiser: how the distilled data follow their gradient."""
 
@@ -115,7 +128,7 @@ class Outer(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DistillerConfig(Learned, Outer):
+class DistillerConfig(Learned, Unroll, Outer):
     """The settings of a distillation; the defaults are the paper's protocol."""
 
     __repr__ = one_line

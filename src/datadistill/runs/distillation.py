@@ -270,8 +270,9 @@ class Distillation:
         """Distilled data with all that is needed to use them."""
         distiller = self.distiller
         settings: dict[str, Any] = self.config.mapping()
+        rates = steps.learning_rates * self.config.rates_factor
         return make_artefact(
-            replace(steps, learning_rates=steps.learning_rates * self.config.rates_factor),
+            replace(distiller.scheduled(steps), learning_rates=rates),
             network=self.network,
             module=self.module,
             initialization=distiller.initialization,

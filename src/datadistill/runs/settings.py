@@ -11,7 +11,7 @@ from typing import Literal, Self
 
 from ..core.device import DeviceName, DtypeName
 from ..core.initialization import Scheme
-from ..core.settings import Learned, Outer, Settings
+from ..core.settings import Learned, Outer, Settings, Unroll
 from ..engine.choice import EngineName
 from ..errors import ConfigError
 
@@ -41,7 +41,7 @@ class LearnedSettings(Learned):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnrollSettings(Settings):
+class UnrollSettings(Unroll):
     """The unroll: how networks are trained on the distilled data, and differentiated."""
 
     update_rule: str | None = None

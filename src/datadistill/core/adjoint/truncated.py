@@ -49,7 +49,6 @@ class Truncated(Adjoint, name="truncated"):
             end = int(torch.randint(window, end + 1, (), generator=generator))
         before, inside = schedule[: end - window], schedule[end - window : end]
         with torch.no_grad():
-            for position in before:
-                step = steps[position]
+            for step in steps.at(before):
                 learner = rule.update(learner, engine.gradient(learner.weights, step), step)
         return reverse_sweep(rule, engine, learner, steps, outer_loss, inside)

@@ -1,6 +1,5 @@
 """Checkpoints: the state of a run after some outer step, in one file each."""
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +11,7 @@ from torch import Tensor
 from ... import files
 from ...artefact import Claim
 from ...artefact.container import SCHEMA_VERSION, decode, encode, read_container
-from ...core.distilled import Steps
+from ...core.distilled import LEARNED, Steps
 from ...core.distiller import DistillerState
 from ...core.optimizer import AdamState
 from ...engine import Engines
@@ -195,7 +194,7 @@ def check_like(state: RunState, fresh: DistillerState, distilled: Steps) -> None
     fits = _shapes(_tensors(RunState(state.distiller))) == _shapes(_tensors(RunState(fresh)))
     best = state.best
     if best is not None:
-        fits &= _shapes(_fields(best.steps)) == _shapes(_fields(distilled))
+        fits &= _shapes(best.steps.tensors) == _shapes(distilled.tensors)
     if not fits:
         raise RunError(
             "The shapes of the checkpoint's tensors do not match its configuration.",
@@ -207,10 +206,6 @@ def _shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dty
     return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
 
 
-def _fields(steps: Steps) -> dict[str, Tensor]:
-    return {field.name: getattr(steps, field.name) for field in dataclasses.fields(Steps)}
-
-
 def _tensors(state: RunState) -> dict[str, Tensor]:
     distiller = state.distiller
     trees = {
@@ -219,8 +214,8 @@ def _tensors(state: RunState) -> dict[str, Tensor]:
         "adam_first": distiller.adam.first,
         "adam_second": distiller.adam.second,
         "average": distiller.average,
-        "best": _fields(state.best.steps) if state.best else {},
-        "last": _fields(state.last.steps) if state.last else {},
+        "best": state.best.steps.tensors if state.best else {},
+        "last": state.last.steps.tensors if state.last else {},
     }
     return {f"{tree}/{name}": t for tree, named in trees.items() for name, t in named.items()}
 
@@ -237,8 +232,9 @@ def _state(header: _Header, tensors: dict[str, Tensor]) -> RunState:
         if reached is None:
             return None
         named = tree(prefix)
-        steps = Steps(*(named[field.name] for field in dataclasses.fields(Steps)))
-        return Measured(reached.outer_step, steps, reached.claim)
+        return Measured(
+            reached.outer_step, Steps(*(named[name] for name in LEARNED)), reached.claim
+        )
 
     distiller = DistillerState(
         outer_step=header.outer_step,
