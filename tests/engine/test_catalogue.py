@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from datadistill.core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
+from datadistill.core.adjoint import Adjoint, BackGradient, RidgeHead, StoredGraph, Truncated
 from datadistill.core.distilled import Step, Steps, positive, raw_of
 from datadistill.core.distiller import Batch, Distiller, DistillerState
 from datadistill.core.engine import Engine, PlainEngine
@@ -131,6 +131,7 @@ ADJOINTS: dict[str, Adjoint] = {
     "stored graph": StoredGraph(),
     "truncated, all": Truncated(WHOLE),
     "truncated": Truncated(2),
+    "ridge head": RidgeHead(ridge=0.01, pool=4, updates=3),
 }
 SCHEDULES: dict[str, dict[str, Any]] = {
     "1 step": {"steps": 1, "epochs": 1},
@@ -214,8 +215,9 @@ def slope(made: Distiller, state: DistillerState, batch: Batch, direction: Tree)
     """dL along a direction of what is learned, to fourth order in the distance."""
 
     def loss(times: int) -> float:
-        moved = {n: p + times * DISTANCE * direction[n] for n, p in state.parameters.items()}
-        return float(made.gradient(replace(state, parameters=moved), batch)[0].mean())
+        moved = {n: state.parameters[n] + times * DISTANCE * d for n, d in direction.items()}
+        parameters = {**state.parameters, **moved}
+        return float(made.gradient(replace(state, parameters=parameters), batch)[0].mean())
 
     return (8 * (loss(1) - loss(-1)) - (loss(2) - loss(-2))) / (12 * DISTANCE)
 
@@ -254,6 +256,9 @@ def test_both_engines_agree_with_each_other_and_with_finite_differences(case: Ca
     fast_losses, fast = by["fast"].gradient(state, batch)
     assert relative_error(fast_losses, losses) < 1e-12
     assert fast.keys() == plain.keys() == state.parameters.keys()
+    if case[4] == "ridge head":  # which uses no learning rates
+        assert not fast.pop(RATES).any()
+        assert not plain.pop(RATES).any()
     for name, expected in plain.items():
         assert float(expected.norm()) > 1e-6
         assert relative_error(fast[name], expected) < 1e-10, name

@@ -11,6 +11,9 @@ from tests.runs.helpers import TEST, contents, go, stop_after
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "inner minibatches": {"inner_batch": 1, "images_per_class": 2},
+    "placed window": {"adjoint": "truncated", "window": 2, "window_placement": "gradient"},
+    "running clipping": {"clip_norm": None, "clip_factor": 0.5},
+    "ridge head": {"adjoint": "ridge-head(pool=3, updates=4)", "update_rule": "adam"},
 }
 
 

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from ..errors import ConfigError
 from .adjoint import Adjoint, BackGradient
+from .along import Along
 from .distilled import Steps, noise
-from .engine import Engine, Found, PlainEngine
+from .engine import Engine, Found, PlainEngine, Tree
 from .initialization import Initialization, networks_for
 from .inner_batches import InnerBatches
 from .network import Network, Weights
@@ -25,6 +26,9 @@ from .random import stream
 from .settings import DistillerConfig, default_networks
 from .update import GradientDescent, UpdateRule
 from .values import one_line, same
+
+NORM_DECAY = 0.9
+"""Of the running mean of the gradient's norm."""
 
 Batch = tuple[Tensor, Tensor]
 """Real inputs and their labels."""
@@ -42,6 +46,8 @@ class DistillerState:
         average: The running mean of the parameters; empty without averaging.
         rejected: How many outer steps were rejected.
         rejected_in_a_row: How many of the last outer steps were.
+        pool: The networks that train along, where the adjoint wants some.
+        norm: The running mean of the gradient's norm; None before the first outer step.
     """
 
     outer_step: int
@@ -51,6 +57,8 @@ class DistillerState:
     average: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     rejected: int = 0
     rejected_in_a_row: int = 0
+    pool: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    norm: float | None = None
 
     __repr__ = one_line
     __eq__ = same
@@ -108,6 +116,11 @@ class Distiller:
                 f"A fixed initialization is one network, but networks is {self.config.networks}.",
                 "Leave networks out, or choose a random initialization.",
             )
+        if 0 < self.adjoint.pool < self.networks:
+            raise ConfigError(
+                f"networks is {self.networks}, but {self.adjoint.pool} networks train along.",
+                "Lower networks, or let more train along: --adjoint 'ridge-head(pool=20)'.",
+            )
 
     @cached_property
     def engine(self) -> Engine:
@@ -143,7 +156,8 @@ class Distiller:
         )
         parameters = self.parametrisation.start(steps, self.objective, network.outputs)
         average = dict(parameters.learned) if config.averaging else {}
-        return DistillerState(0, *parameters, adam_init(parameters.learned), average)
+        pool = self._along.start() if self._along else {}
+        return DistillerState(0, *parameters, adam_init(parameters.learned), average, pool=pool)
 
     def distilled(self, state: DistillerState) -> Steps:
         """The distilled data as they stand."""
@@ -165,9 +179,8 @@ class Distiller:
         """
         config, t = self.config, state.outer_step
         losses, gradient = self.gradient(state, batch)
-        norm = torch.linalg.vector_norm(
-            torch.stack([torch.linalg.vector_norm(g.double()) for g in gradient.values()])
-        )
+        norm = _length(gradient)
+        gradient, running = self._clipped(gradient, float(norm), state.norm)
         loss, lr = losses.mean(), config.outer_lr_at(t)
         each = {RATES: lr * (config.rates_lr or config.outer_lr) / config.outer_lr}
         # Line 9: x̃ ← x̃ − α ∇x̃ L, η̃ ← η̃ − α ∇η̃ L, by Adam.
@@ -190,21 +203,43 @@ class Distiller:
             adam=moments,
             average={n: old * a + (1 - old) * parameters[n] for n, a in state.average.items()},
             rejected_in_a_row=0,
+            pool=self._advanced(state) if self._along else {},
+            norm=running,
         ), metrics
+
+    def _clipped(
+        self, gradient: Tree, norm: float, mean: float | None
+    ) -> tuple[Tree, float | None]:
+        """The gradient, no longer than ``clip_factor`` running means of its norm; and the mean."""
+        if self.config.clip_factor is None:
+            return gradient, mean
+        if mean is None or norm == 0:
+            return gradient, mean or norm
+        most = self.config.clip_factor * mean
+        if norm > most:
+            gradient, norm = {n: g * (most / norm) for n, g in gradient.items()}, most
+        return gradient, NORM_DECAY * mean + (1 - NORM_DECAY) * norm
 
     def gradient(self, state: DistillerState, batch: Batch) -> Found:
         """Lines 4 to 9: the losses (J,) after all updates, and the gradient of their mean."""
         config, t, parameters = self.config, state.outer_step, state.current
         steps = self.scheduled(self.parametrisation.steps(parameters))
 
-        def sample(numbers: Sequence[int]) -> Weights:  # line 4: θ₀ ~ p(θ₀)
-            generators = networks_for(config.seed, "network", numbers)
-            return self.initialization.sample(self.whole or self.network, generators)
+        def norms() -> Tensor:
+            return self._norms(steps, t)
+
+        window = stream(config.seed, "window", t)
+        adjoint = self.adjoint.placed(config.share_at(t), norms, window)
+
+        def sample(numbers: range) -> Weights:  # line 4: θ₀ ~ p(θ₀)
+            if self._along:
+                return self._along.weights(state.pool, numbers)
+            return self._sample("network", numbers)
 
         def learn(engine: Engine, theta0: Weights, numbers: range) -> Found:
             # Lines 5 to 8, for some networks.
             own = steps.for_networks(config.seed, "network", numbers)
-            losses, gradient = self.adjoint(
+            losses, gradient = adjoint(
                 self.rule,
                 engine,
                 self.rule.start(theta0),
@@ -215,9 +250,41 @@ class Distiller:
             return losses, self._mean(gradient, parameters)
 
         # Line 9: ∇ Σⱼ ℒ⁽ʲ⁾, here of the mean over all J networks.
-        return self.engine.mean_over(
-            range(t * self.networks, (t + 1) * self.networks), sample, learn
-        )
+        return self.engine.mean_over(self._numbers(t), sample, learn)
+
+    def _numbers(self, t: int) -> range:
+        """The numbers of the networks of an outer step."""
+        return range(t * self.networks, (t + 1) * self.networks)
+
+    def _sample(self, purpose: str, numbers: Sequence[int]) -> Weights:
+        generators = networks_for(self.config.seed, purpose, numbers)
+        return self.initialization.sample(self.whole or self.network, generators)
+
+    @cached_property
+    def _along(self) -> Along | None:
+        """The networks that train along, where the adjoint wants some."""
+        pool, updates = self.adjoint.pool, self.adjoint.updates
+        if not pool:
+            return None
+        return Along(pool, updates, self.rule, lambda n: self._sample("network along", [n]))
+
+    def _advanced(self, state: DistillerState) -> dict[str, Tensor]:
+        """The networks that train along, after this outer step's updates on its distilled data."""
+        assert self._along
+        t, steps = state.outer_step, self.scheduled(self.parametrisation.steps(state.current))
+        own = steps.for_networks(self.config.seed, "network along", [t])
+        return self._along.advanced(state.pool, self._numbers(t), self.engine, own)
+
+    def _norms(self, steps: Steps, t: int) -> Tensor:
+        """The gradient norms (T,) of the updates of a network that is trained for this alone."""
+        learner = self.rule.start(self._sample("window's network", [t]))
+        found: list[Tensor] = []
+        with torch.no_grad():
+            for step in steps.for_networks(self.config.seed, "window's network", [t]):
+                g = self.engine.gradient(learner.weights, step)
+                learner = self.rule.update(learner, g, step)
+                found.append(_length(g))
+        return torch.stack(found)
 
     def _mean(self, gradient: Steps, parameters: Parameters) -> dict[str, Tensor]:
         """The mean over networks of their gradients, each no longer than ``clip_norm``.
@@ -233,6 +300,13 @@ class Distiller:
             shares = self.config.clip_norm / _lengths(found.values()).clamp(self.config.clip_norm)
             found = {n: torch.einsum("j...,j->j...", g, shares.to(g)) for n, g in found.items()}
         return {name: g.mean(0) for name, g in found.items()}
+
+
+def _length(tensors: Tree) -> Tensor:
+    """The norm of all tensors together."""
+    return torch.linalg.vector_norm(
+        torch.stack([torch.linalg.vector_norm(g.double()) for g in tensors.values()])
+    )
 
 
 def _lengths(gradient: Iterable[Tensor]) -> Tensor:

@@ -98,6 +98,9 @@ class Outer(Settings):
     """Outer steps in a period. By default 40 passes over the training data; for a cosine, all."""
     clip_norm: float | None = None
     """Largest norm of one network's gradient; larger ones are scaled down. None: no limit."""
+    clip_factor: float | None = None
+    """Largest norm of the gradient, as a multiple of its running mean (decay 0.9); larger ones are
+    scaled down. None: no limit."""
     averaging: float = 0.0
     """Decay of the running mean over outer steps that becomes the distilled data; 0: no mean."""
     seed: int = 0
@@ -106,7 +109,7 @@ class Outer(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._require_count("iterations", "batch_size", "networks", "decay_every")
-        self._require_positive("outer_lr", "rates_lr", "decay", "clip_norm")
+        self._require_positive("outer_lr", "rates_lr", "decay", "clip_norm", "clip_factor")
         self._require_share("averaging")
         self._require(
             lambda value: len(value) == 2 and all(0 <= beta < 1 for beta in value),
@@ -114,8 +117,18 @@ class Outer(Settings):
             "betas",
         )
 
+    def planned(self, outer_step: int) -> int:
+        """The outer step of the schedule that an outer step of the run stands for."""
+        return outer_step
+
+    def share_at(self, outer_step: int) -> float:
+        """How much of the schedule is done before an outer step, from 0 to 1."""
+        cosine = self.outer_schedule == "cosine" and self.decay_every
+        return min(1.0, self.planned(outer_step) / (cosine or self.iterations))
+
     def outer_lr_at(self, outer_step: int) -> float:
         """The outer learning rate of an outer step."""
+        outer_step = self.planned(outer_step)
         periods = outer_step / self.decay_every if self.decay_every else 0
         if self.outer_schedule == "cosine":
             falling = (1 + math.cos(math.pi * min(periods, 1))) / 2

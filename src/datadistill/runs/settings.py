@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Self
 
+from ..core.adjoint.truncated import Placement
 from ..core.device import DeviceName, DtypeName
 from ..core.initialization import Scheme
 from ..core.settings import Learned, Outer, Settings, Unroll
@@ -53,11 +54,14 @@ class UnrollSettings(Unroll):
     """Weight decay of these updates: this times the weights is added to the gradient."""
     adjoint: str = "back-gradient"
     """How the gradient travels back through the updates: back-gradient, stored-graph, truncated,
-    or your own as package.module:Class or file.py:Class."""
+    ridge-head, or your own as package.module:Class or file.py:Class."""
     window: int | None = None
     """Updates that the truncated adjoint differentiates."""
     random_window: bool = True
     """Place the window at random in the schedule; otherwise it is always at the end."""
+    window_placement: Placement | None = None
+    """Where a random window falls: uniform (the default), or gradient: where the gradients of its
+    updates are large early in the run, anywhere later, and where they are small at last."""
     micro_batch: int | None = None
     """Images, real or distilled, to process at a time; fewer need less memory. All by default."""
     compiled: bool | None = None
@@ -96,13 +100,12 @@ class OuterSettings(Outer):
         if begins != sorted(begins) or any(total < 1 for _, total in self.plans):
             raise ConfigError(f"plans is {self.plans}.", "Leave it out: runs write it.")
 
-    def outer_lr_at(self, outer_step: int) -> float:
-        """The outer learning rate of an outer step, by the plan that holds there."""
+    def planned(self, outer_step: int) -> int:
+        """The outer step of the first plan that is as far in it as this one is in its own."""
         totals = [total for begin, total in self.plans if begin <= outer_step]
         if len(totals) < 2:
-            return super().outer_lr_at(outer_step)
-        # As far in the first plan as this outer step is in the present one.
-        return super().outer_lr_at(math.floor(outer_step * totals[0] / totals[-1]))
+            return outer_step
+        return math.floor(outer_step * totals[0] / totals[-1])
 
     def replanned(self, outer_step: int, iterations: int) -> Self:
         """The same schedule over another number of outer steps, from an outer step on."""

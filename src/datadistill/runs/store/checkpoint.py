@@ -39,6 +39,7 @@ class _Header(_Record):
     outer_step: Count
     rejected: Count
     rejected_in_a_row: Count
+    norm: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     adam_count: Count
     best: _Reached | None
     last: _Reached | None
@@ -101,6 +102,7 @@ def to_bytes(checkpoint: Checkpoint) -> bytes:
         outer_step=state.outer_step,
         rejected=state.distiller.rejected,
         rejected_in_a_row=state.distiller.rejected_in_a_row,
+        norm=state.distiller.norm,
         adam_count=state.distiller.adam.count,
         best=_reached(state.best),
         last=_reached(state.last),
@@ -214,6 +216,7 @@ def _tensors(state: RunState) -> dict[str, Tensor]:
         "adam_first": distiller.adam.first,
         "adam_second": distiller.adam.second,
         "average": distiller.average,
+        "pool": distiller.pool,
         "best": state.best.steps.tensors if state.best else {},
         "last": state.last.steps.tensors if state.last else {},
     }
@@ -242,8 +245,10 @@ def _state(header: _Header, tensors: dict[str, Tensor]) -> RunState:
         constants=tree("constants/"),
         adam=AdamState(header.adam_count, tree("adam_first/"), tree("adam_second/")),
         average=tree("average/"),
+        pool=tree("pool/"),
         rejected=header.rejected,
         rejected_in_a_row=header.rejected_in_a_row,
+        norm=header.norm,
     )
     best, last = measured("best/", header.best), measured("last/", header.last)
     return RunState(distiller, best, last, header.seconds, header.engines)
