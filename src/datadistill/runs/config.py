@@ -29,7 +29,10 @@ from .settings import (
 
 OUTER = tuple(f.name for f in fields(Outer) if f.name not in ("iterations", "seed"))
 """The settings of the outer schedule."""
+BEYOND: dict[str, Any] = {"labels": None}
+"""What goes beyond the paper (docs/beyond.md), switched off."""
 PAPER: dict[str, Any] = {
+    **BEYOND,
     **{f.name: f.default for f in fields(Outer) if f.name in OUTER},
     **{f.name: f.default for f in fields(Unroll)},
     "start": "noise",
