@@ -123,6 +123,7 @@ RULES: dict[str, UpdateRule] = {
 PARAMETRISATIONS: dict[str, Parametrisation] = {
     "plain": Plain(),
     "soft labels": SoftLabels(),
+    "logits": Plain(labels="logits"),
     "own parametrisation": LowRank(),
 }
 ADJOINTS: dict[str, Adjoint] = {
@@ -185,6 +186,15 @@ def real_data(objective: Objective, outputs: int) -> Batch:
     return inputs, torch.arange(EXAMPLES) % max(outputs, 2)
 
 
+def fitting(parametrisation: Parametrisation, objective: Objective) -> Parametrisation:
+    """The same for an objective; one without classes has no logits to learn."""
+    kept = getattr(parametrisation, "labels", None)
+    if kept is None or objective.has_classes:
+        return parametrisation
+    assert isinstance(parametrisation, Plain)
+    return replace(parametrisation, labels="soft")
+
+
 def prepare(case: Case) -> tuple[Distiller, DistillerState, Batch]:
     """A distillation in float64 by the plain engine."""
     network, objective, rule, parametrisation, adjoint, schedule, networks = case
@@ -206,7 +216,7 @@ def prepare(case: Case) -> tuple[Distiller, DistillerState, Batch]:
         config,
         ADJOINTS[adjoint],
         RULES[rule],
-        PARAMETRISATIONS[parametrisation],
+        fitting(PARAMETRISATIONS[parametrisation], judge),
     )
     return made, made.init(batch[0].shape[1:], batch[1]), batch
 

@@ -9,13 +9,13 @@ import datadistill as dd
 from datadistill.baselines import AverageReal, KMeans, Layout
 from datadistill.core.settings import DistillerConfig
 from datadistill.errors import ConfigError
-from datadistill.runs.config import PAPER, RunConfig, config_from
+from datadistill.runs.config import BEYOND, PAPER, RunConfig, config_from
 from datadistill.runs.distillation import Distillation
 from datadistill.runs.recipes import read_recipe, recipe_names
 
 OUTER = (
-    *("batch_size", "networks", "outer_lr", "rates_lr", "betas"),
-    *("outer_schedule", "decay", "decay_every", "clip_norm", "averaging"),
+    *("batch_size", "networks", "outer_lr", "rates_lr", "labels_lr", "betas"),
+    *("outer_schedule", "decay", "decay_every", "clip_norm", "clip_factor", "averaging"),
 )
 
 
@@ -78,7 +78,9 @@ def test_objectives_without_classes_start_from_noise_alone() -> None:
 def test_the_preset_paper_is_the_schedule_of_algorithm_1() -> None:
     plain = DistillerConfig()
     assert {n: v for n, v in PAPER.items() if n in OUTER} == {n: getattr(plain, n) for n in OUTER}
-    assert {*PAPER} == {*OUTER, "start", "keep"}
+    assert {*PAPER} == {*OUTER, *BEYOND, "start", "keep"}
+    default = RunConfig()
+    assert {name: getattr(default, name) for name in BEYOND} == BEYOND
     ours = RunConfig()
     assert ours.outer_schedule == "cosine"
     for name in recipe_names():

@@ -59,8 +59,8 @@ def make(
         schema_version=SCHEMA_VERSION,
         architecture=describe(network, module),
         initialization=InitializationRecord.model_validate(initialization.record()),
-        objective=objective.record(),
-        update_rule=rule.record(),
+        objective=_plain(objective.record()),
+        update_rule=_plain(rule.record()),
         schedule=Schedule(
             steps=count,
             epochs=epochs,
@@ -71,7 +71,7 @@ def make(
         class_names=[*data.class_names] if data.class_names else None,
         data=data.name,
         claim=None,
-        configuration=json.loads(json.dumps(configuration)),  # as a file gives it back
+        configuration=_plain(configuration),
         engines=engines,
         versions={
             "datadistill": __version__,
@@ -91,3 +91,8 @@ def make(
         objective,
         getattr(initialization, "pool", None),
     )
+
+
+def _plain(record: dict[str, Any]) -> dict[str, Any]:
+    """The same as a file gives it back."""
+    return json.loads(json.dumps(record))

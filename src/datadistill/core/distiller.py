@@ -18,10 +18,11 @@ from .distilled import Steps, noise
 from .engine import Engine, Found, PlainEngine, Tree
 from .initialization import Initialization, networks_for
 from .inner_batches import InnerBatches
+from .layout import start_labels
 from .network import Network, Weights
 from .objective import Objective
 from .optimizer import AdamState, adam, adam_init
-from .parametrisation import RATES, Parameters, Parametrisation, Plain
+from .parametrisation import LABELS, RATES, Parameters, Parametrisation, Plain
 from .random import stream
 from .settings import DistillerConfig, default_networks
 from .update import GradientDescent, UpdateRule
@@ -143,14 +144,11 @@ class Distiller:
             inputs: What x̃ starts from in place of noise, (steps, images, …).
         """
         config, network = self.config, self.network
-        counts = config.steps, config.images_per_class, config.seed
-        start = self.objective.start_labels(network.outputs, labels, *counts)
-        if config.inner_batch is not None:
-            InnerBatches(config.inner_batch).check(config.steps * config.images_per_class)
+        start = start_labels(self.objective, network.outputs, labels, config, config.seed)
         if inputs is None:
             inputs = noise(config.seed, (*start.shape[:2], *input_shape))
         rate = torch.tensor(config.learning_rate, dtype=torch.float64)
-        steps = Steps(inputs, start, rate.expand(config.epochs, config.steps))
+        steps = self.scheduled(Steps(inputs, start, rate.expand(config.epochs, config.steps)))
         steps = replace(
             steps.to(network.device, network.dtype), learning_rates=steps.learning_rates
         )
@@ -168,8 +166,11 @@ class Distiller:
         config = self.config
         if config.inner_batch is None:
             return steps
-        classes = steps.inputs.shape[1] // config.images_per_class
-        return replace(steps, inner=InnerBatches(config.inner_batch, classes))
+        images = steps.inputs.shape[1]
+        classes = 1 if config.images_per_step else images // config.images_per_class
+        inner = InnerBatches(config.inner_batch, classes)
+        inner.check(config.steps * images)
+        return replace(steps, inner=inner)
 
     def step(self, state: DistillerState, batch: Batch) -> tuple[DistillerState, Metrics]:
         """Lines 4 to 9: one outer step on a minibatch of real data, which line 3 has drawn.
@@ -182,9 +183,11 @@ class Distiller:
         norm = _length(gradient)
         gradient, running = self._clipped(gradient, float(norm), state.norm)
         loss, lr = losses.mean(), config.outer_lr_at(t)
-        each = {RATES: lr * (config.rates_lr or config.outer_lr) / config.outer_lr}
+        own = {RATES: config.rates_lr, LABELS: config.labels_lr}
+        each = {name: lr * (one or config.outer_lr) / config.outer_lr for name, one in own.items()}
         # Line 9: x̃ ← x̃ − α ∇x̃ L, η̃ ← η̃ − α ∇η̃ L, by Adam.
         parameters, moments = adam(state.parameters, gradient, state.adam, lr, config.betas, each)
+        parameters = self.parametrisation.project(parameters)
         # Finite gradients may still overflow in Adam's squares or with a huge learning rate.
         accepted = _finite(loss, norm, *parameters.values(), *moments.second.values())
         metrics = Metrics(float(loss), float(norm), lr, accepted)

@@ -37,10 +37,11 @@ class InnerBatches:
             total: How many images there are in all.
         """
         if not 1 <= self.images <= total // self.classes:
+            of = " of each class" if self.classes > 1 else ""
             raise ConfigError(
                 f"inner_batch is {self.images}, but there are {total // self.classes} distilled "
-                "images of each class.",
-                "Lower inner_batch, or raise images_per_class.",
+                f"images{of}.",
+                "Lower inner_batch, or distil more images.",
             )
 
     def draw(self, updates: int, total: int, generator: torch.Generator) -> Tensor:

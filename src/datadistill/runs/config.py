@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..core.adjoint import Adjoint
 from ..core.seam import parse
-from ..core.settings import DistillerConfig, Outer, Unroll, default_networks
+from ..core.settings import DistillerConfig, Outer, default_networks
 from ..core.values import one_line
 from ..engine.team import check_division
 from ..errors import ConfigError, did_you_mean
@@ -29,13 +29,20 @@ from .settings import (
 
 OUTER = tuple(f.name for f in fields(Outer) if f.name not in ("iterations", "seed"))
 """The settings of the outer schedule."""
+COMPUTING = ("micro_batch", "compiled")
+"""Settings of the unroll that change no result."""
+BEYOND: dict[str, Any] = {
+    "labels": None,
+    **{f.name: f.default for f in fields(UnrollSettings) if f.name not in COMPUTING},
+}
+"""What goes beyond the paper (docs/beyond.md), switched off."""
 PAPER: dict[str, Any] = {
+    **BEYOND,
     **{f.name: f.default for f in fields(Outer) if f.name in OUTER},
-    **{f.name: f.default for f in fields(Unroll)},
     "start": "noise",
     "keep": "last",
 }
-"""The paper's outer schedule, plain unroll, and that its last distilled data are the result."""
+"""The paper's outer schedule, and that its last distilled data are the result."""
 VALIDATIONS = 20
 """How many times a run is validated on held-out training data, unless told otherwise."""
 

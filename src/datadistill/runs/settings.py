@@ -12,6 +12,7 @@ from typing import Literal, Self
 from ..core.adjoint.truncated import Placement
 from ..core.device import DeviceName, DtypeName
 from ..core.initialization import Scheme
+from ..core.parametrisation import LabelKind
 from ..core.settings import Learned, Outer, Settings, Unroll
 from ..engine.choice import EngineName
 from ..errors import ConfigError
@@ -29,7 +30,10 @@ class LearnedSettings(Learned):
     learn_rates: bool = True
     """Learn the learning rates."""
     learn_labels: bool | None = None
-    """Learn the labels. By default only for regression."""
+    """Learn the labels. By default only for regression. labels says how."""
+    labels: LabelKind | None = None
+    """Labels: hard, one class each; soft, learned from there; logits, the softmax of what is
+    learned; clipped, as soft but never negative. By default hard; soft for regression."""
     start: Literal["noise", "k-means", "average"] = "noise"
     """What distilled images start from: noise, or each class's k-means centroids or mean."""
     rates_factor: float = 1.0

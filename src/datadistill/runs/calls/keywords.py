@@ -8,7 +8,9 @@ step.
 from pathlib import Path
 from typing import Literal, TypedDict
 
+from ...core.adjoint.truncated import Placement
 from ...core.initialization import Scheme
+from ...core.parametrisation import LabelKind
 from ...engine.choice import EngineName
 
 
@@ -19,16 +21,20 @@ class Keywords(TypedDict, total=False):
     steps: int
     epochs: int
     images_per_class: int
+    images_per_step: int | None
     learning_rate: float
     learn_rates: bool
     learn_labels: bool | None
+    labels: LabelKind | None
     start: Literal["noise", "k-means", "average"]
     rates_factor: float
     # unroll
+    inner_batch: int | None
     momentum: float
     weight_decay: float
     window: int | None
     random_window: bool
+    window_placement: Placement | None
     micro_batch: int | None
     compiled: bool | None
     # outer optimiser
@@ -38,10 +44,12 @@ class Keywords(TypedDict, total=False):
     outer_lr: float
     betas: tuple[float, float]
     rates_lr: float | None
+    labels_lr: float | None
     outer_schedule: Literal["periods", "cosine"]
     decay: float
     decay_every: int | None
     clip_norm: float | None
+    clip_factor: float | None
     averaging: float
     seed: int
     plans: tuple[tuple[int, int], ...]
