@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 import datadistill as dd
 from datadistill.core.initialization import networks_for
+from datadistill.data.running_statistics import Statistics
 from datadistill.errors import ArtefactError, ConfigError, DataError, ModelError
 from datadistill.evaluation import FullTraining, learning_curve, train_on_all
 from datadistill.evaluation import test_networks as metrics_of
@@ -167,7 +168,7 @@ def test_the_curve_begins_untrained_and_ends_with_the_evaluation(
     assert curve[-1] == dd.evaluate(random, digits[1], networks=4, seed=1)
     network = random.network()
     theta0 = random.initial_weights(network, networks_for(1, "held-out network", range(4)))
-    untrained = metrics_of(network, theta0, digits[1], random.objective)
+    untrained = metrics_of(network, theta0, digits[1], random.objective, Statistics())
     assert curve[0].values == untrained.values
     few = learning_curve(random, digits[1], networks=4, seed=1, after=[2])
     assert few == [curve[2]]
@@ -180,7 +181,7 @@ def test_the_same_data_train_another_architecture(random: dd.DistilledData, digi
     network = dd.distill(digits[0], lenet, iterations=1, steps=1, validation=0).network()
     theta0 = random.initialization.sample(network, networks_for(0, "held-out network", range(3)))
     trained = random.train_networks(network, theta0)
-    expected = metrics_of(network, trained, digits[1], random.objective)
+    expected = metrics_of(network, trained, digits[1], random.objective, Statistics())
     assert result.losses == pytest.approx(expected.losses, rel=1e-4)
     with pytest.raises(ArtefactError, match="does not fit these distilled data"):
         dd.evaluate(random, digits[1], module=lenet, networks=3)

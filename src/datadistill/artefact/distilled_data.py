@@ -18,6 +18,7 @@ from ..core.objective import Objective
 from ..core.update import UpdateRule, training
 from ..core.values import same, short
 from ..data import Normalization
+from ..data.running_statistics import Statistics
 from ..engine import engine_for
 from ..errors import ArtefactError, PoolError
 from ..models.description import weights_hash
@@ -32,7 +33,6 @@ from .cost import Cost
 from .finite import checked
 from .header import Header
 from .real_data import statistics_data
-from .statistics import Statistics
 
 CARRY_LIMIT = 256 * 2**20
 """Bytes of initial weights and constants above which a file holds only their hash."""

@@ -34,6 +34,10 @@ class DataChoice(Common):
             name, self.data_dir, size=self.size, channels=self.channels, augment=augment
         )
 
+    def statistics_for(self, distilled: DistilledData, name: str | None) -> LabelledData | None:
+        """The data that running statistics are measured on, if some are named."""
+        return self.load_for(distilled, name)[0] if name else None
+
     def load_for(
         self, distilled: DistilledData, name: str, augment: bool | None = None
     ) -> tuple[LabelledData, LabelledData]:

@@ -90,7 +90,7 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     """Seed of the held-out networks."""
     statistics: str | None = None
     """Data set whose training split gives the running statistics of batch normalisation. By default
-    they are those of the distilled images."""
+    they are those of the distilled images; of the training split, for poisoning."""
     per_class: Switch = False
     """Print the figure of each class too."""
     curve: Switch = False
@@ -142,8 +142,8 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             return
         with together() as team, self.bars() as progress:
             data = test if self.split == "test" else train
-            used = self.load_for(distilled, self.statistics)[0] if self.statistics else None
-            results = self._evaluate(distilled, (data, used), ordinary, team, progress)
+            real = data, self.statistics_for(distilled, self.statistics)
+            results = self._evaluate(distilled, real, ordinary, team, progress)
         if self.json:
             out.print_json(json.dumps(self._as_json(results)))
             return
@@ -199,6 +199,8 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             "networks": self.networks,
             "module": self._module(distilled),
             "seed": self.seed,
+            # Those that are attacked were trained on real data.
+            "statistics": self.statistics_for(distilled, self.statistics) or train,
             "device": self.device,
             "memory": self.memory * MEGABYTE,
         }

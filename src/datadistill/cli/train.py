@@ -6,11 +6,9 @@ from pathlib import Path
 import safetensors.torch
 import tyro
 
-from ..artefact import DistilledData
-from ..artefact.statistics import DISTILLED
 from ..core.device import DeviceName
 from ..core.statistics import MEAN
-from ..data import LabelledData
+from ..data.running_statistics import DISTILLED
 from ..errors import FileError
 from ..files import check_writable, write_atomically
 from .artefacts import artefact_at, as_run_says
@@ -46,7 +44,8 @@ class Train(DataChoice, ModelChoice, PoolChoice, CodeChoice):
         told = as_run_says(self, distilled)
         distilled = told.with_pool(distilled)
         check_writable(output)
-        module, statistics = self.own_module(), told._statistics(distilled)
+        module = self.own_module()
+        statistics = told.statistics_for(distilled, self.statistics)
         with self.bars() as progress:
             network = distilled.train(
                 module,
@@ -71,7 +70,3 @@ class Train(DataChoice, ModelChoice, PoolChoice, CodeChoice):
                 f"Its inputs are pixels in [0, 1], normalised with mean {norm.mean} "
                 f"and std {norm.std}."
             )
-
-    def _statistics(self, distilled: DistilledData) -> LabelledData | None:
-        """The data that running statistics are measured on, if some are named."""
-        return self.load_for(distilled, self.statistics)[0] if self.statistics else None

@@ -7,13 +7,13 @@ from threading import Lock
 import torch
 from torch import Tensor
 
-from ..artefact.statistics import Statistics
 from ..core.initialization import networks_for
 from ..core.network import Network, Weights
 from ..core.objective import Objective
 from ..core.update import UpdateRule
 from ..core.values import one_line
 from ..data import LabelledData
+from ..data.running_statistics import Statistics
 from ..engine.groups import Groups, in_order
 from ..engine.side_by_side import DEFAULT_BYTES, SideBySide
 from ..engine.team import ALONE, Team

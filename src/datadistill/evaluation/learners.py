@@ -10,11 +10,12 @@ from torch import nn
 
 from .. import models
 from ..artefact import DistilledData, load
-from ..artefact.real_data import real_data
+from ..artefact.real_data import real_data, statistics_data
 from ..core.device import resolve_device
 from ..core.initialization import RandomInit
 from ..core.network import Network, Weights
 from ..data import LabelledData
+from ..data.running_statistics import Statistics
 from ..engine.team import Team
 from ..errors import ConfigError, DataError, ModelError
 from ..pools import at_most, check_enough
@@ -91,6 +92,12 @@ class Learners:
         if self.drawn:
             return self.drawn.sample(self.network, generators)
         return self.distilled.initial_weights(self.network, generators)
+
+    def statistics(self, given: Any) -> Statistics:
+        """What the running statistics of the networks are measured on; see :func:`evaluate`."""
+        inputs = self.distilled.inputs
+        given = statistics_data(self.distilled.header, given, inputs.shape[2:])
+        return Statistics.of(given, inputs, self.network)
 
     def held_out(self, seed: int, memory: int, team: Team) -> HeldOut:
         """The networks of a seed, to be trained and tested in groups."""

@@ -7,9 +7,9 @@ from typing import Any
 from torch import nn
 
 from ..artefact import Claim, DistilledData
-from ..artefact.statistics import BATCH, DISTILLED, name_of
 from ..core.values import short
 from ..data import LabelledData, as_data
+from ..data.running_statistics import BATCH, DISTILLED, name_of
 from ..engine.side_by_side import DEFAULT_BYTES
 from ..errors import ArtefactError, DataDistillError, DataError, PoolError
 from ..hints import command
