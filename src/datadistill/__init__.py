@@ -14,7 +14,7 @@ Example::
 from . import baselines, data, models
 from .artefact import Claim, DistilledData, load
 from .baselines import Baseline
-from .core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
+from .core.adjoint import Adjoint, BackGradient, RidgeHead, StoredGraph, Truncated
 from .core.distilled import Step, Steps
 from .core.initialization import FixedInit, Initialization, RandomInit
 from .core.learner import Learner
@@ -68,6 +68,7 @@ __all__ = [
     "Progress",
     "RandomInit",
     "Regression",
+    "RidgeHead",
     "RunConfig",
     "SoftLabels",
     "Step",
