@@ -1,7 +1,7 @@
 """``datadistill evaluate``: how well distilled data train networks."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from .. import models
 from ..artefact import DistilledData
 from ..artefact.real_data import image_shape
 from ..core.device import DeviceName, resolve_device
+from ..core.initialization import RandomInit
 from ..data import DATA_SETS, LabelledData
 from ..errors import ConfigError
 from ..evaluation import (
@@ -88,6 +89,9 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     pool has."""
     seed: int = 0
     """Seed of the held-out networks."""
+    initialization: str | None = field(default=None, kw_only=True)
+    """random: test networks with random weights, though the data are for a fixed network or a
+    pool. Or your own initialization, if the artefact has one."""
     statistics: str | None = None
     """Data set whose training split gives the running statistics of batch normalisation. By default
     they are those of the distilled images; of the training split, for poisoning."""
@@ -120,7 +124,10 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
         as_run_says(self, distilled)._measure(distilled, ordinary)
 
     def _measure(self, distilled: DistilledData, ordinary: OrdinaryTraining | None) -> None:
-        if not (self.baselines and distilled.header.initialization.kind == "fixed-pretrained"):
+        if self.initialization == RandomInit.name:
+            scheme = distilled.header.initialization.scheme
+            distilled = distilled.with_initialization(RandomInit(scheme or "xavier-normal"))
+        elif not (self.baselines and distilled.header.initialization.kind == "fixed-pretrained"):
             distilled = self.with_pool(distilled)
         poisonous = distilled.objective.attacks
         if self.defence and not poisonous:
@@ -171,6 +178,16 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             raise ConfigError(
                 "--baselines compares after all updates, on the test data.",
                 "Leave --ordinary, --curve, --per-class and --split out.",
+            )
+        given = self.initialization or RandomInit.name
+        if given != RandomInit.name and ":" not in given:
+            raise ConfigError(
+                f"--initialization is {given!r}.",
+                "Choose random, or name your own as file.py:Class.",
+            )
+        if self.baselines and self.initialization == RandomInit.name:
+            raise ConfigError(
+                "--initialization cannot be combined with --baselines.", "Leave one of them out."
             )
         if self.baselines and self.statistics:
             raise ConfigError(

@@ -79,7 +79,7 @@ class Learners:
         check_inputs(distilled.inputs.shape[2:], data)
         if architecture is None:
             network, drawn = distilled.network(module, device), None
-            note = "" if distilled.has_own_pool else _pool_note(distilled)
+            note = _weights_note(distilled)
         else:
             network = _other(architecture, distilled, device)
             drawn = RandomInit(distilled.header.initialization.scheme or "xavier-normal")
@@ -138,7 +138,13 @@ def _other(architecture: nn.Module, distilled: DistilledData, device: str) -> Ne
     return network
 
 
-def _pool_note(distilled: DistilledData) -> str:
+def _weights_note(distilled: DistilledData) -> str:
+    """What is unusual about the initial weights."""
+    if distilled.instead:
+        used, made_for = distilled.instead.name, distilled.header.initialization.kind
+        return f"{used} initialization, from data distilled for a {made_for} one"
+    if distilled.has_own_pool:
+        return ""
     used, made_for = distilled.pool, distilled.header.initialization.pool
     assert used
     assert made_for

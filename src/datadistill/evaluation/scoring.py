@@ -52,7 +52,7 @@ def train_and_score(
     network = held_out.network
     steps = steps.to(network.device, network.dtype)
     return held_out.train_and_test(
-        _learning(engine_for(network, objective), steps, rule, held_out.seed),
+        _learning(engine_for(network, objective), steps, rule, held_out),
         data,
         objective,
         after=_checked(after, len(steps.schedule)),
@@ -63,11 +63,11 @@ def train_and_score(
     )
 
 
-def _learning(engine: Engine, steps: Steps, rule: UpdateRule, seed: int) -> Learn:
+def _learning(engine: Engine, steps: Steps, rule: UpdateRule, held_out: HeldOut) -> Learn:
     """Training by the schedule of the steps: θ₀, θ₁, …, θ_T."""
 
     def learn(theta0: Weights, numbers: range) -> Iterator[Weights]:
-        own = steps.for_networks(seed, "held-out network", numbers)
+        own = steps.for_networks(held_out.seed, held_out.purpose, numbers)
         return training(rule, engine, theta0, own)
 
     return learn

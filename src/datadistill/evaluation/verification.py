@@ -16,6 +16,7 @@ from ..hints import command
 from ..progress import ProgressCallback
 from .evaluating import evaluate
 from .result import Evaluation
+from .validation import Validation
 
 CONFIDENCE = 0.99
 FEW_EXAMPLES = 3  # whose answer rounding may turn, or one in a thousand where that is more
@@ -236,17 +237,22 @@ def verify(
             f"The claim was measured on networks of the pool {wanted and wanted.name}.",
             f"Name its folder: --pool DIR; or measure with another pool: {EVALUATE} --pool DIR",
         )
-    found = evaluate(
-        distilled,
-        data,
-        networks=claim.networks,
-        module=module,
-        seed=claim.seed,
-        statistics=_claimed_statistics(claim, statistics),
-        device=device,
-        memory=memory,
-        progress=progress,
-    )
+    statistics = _claimed_statistics(claim, statistics)
+    if claim.split == "validation":
+        network = distilled.network(module, device)
+        found = Validation(data, network, claim.networks).measure(distilled, statistics)
+    else:
+        found = evaluate(
+            distilled,
+            data,
+            networks=claim.networks,
+            module=module,
+            seed=claim.seed,
+            statistics=statistics,
+            device=device,
+            memory=memory,
+            progress=progress,
+        )
     return Verification(claim, found, distilled.objective.higher_is_better)
 
 
