@@ -29,7 +29,7 @@ LAYERS = [
     {"models", "data"},
     {"pools"},
     {"artefact"},
-    {"baselines", "evaluation", "theory"},
+    {"baselines", "evaluation", "exchange", "theory"},
     {"runs"},
     {"tables"},
     {"report"},

@@ -32,6 +32,7 @@ from .evaluation import (
     learning_curve,
     verify,
 )
+from .exchange import export, import_images
 from .pools import Pool, PoolInit
 from .progress import Progress
 from .runs import RunConfig, distill, pretrain, resume
@@ -85,6 +86,8 @@ __all__ = [
     "distill",
     "evaluate",
     "evaluate_ordinary",
+    "export",
+    "import_images",
     "learning_curve",
     "linear_bound",
     "load",
