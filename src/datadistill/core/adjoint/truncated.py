@@ -30,8 +30,8 @@ class Truncated(Adjoint, name="truncated"):
         random: Whether the unroll stops at a random update, so that the window falls
             anywhere in the schedule, or the window is always the last updates.
         placement: Where a random window falls: anywhere (uniform, the default), or by the gradient
-            norms of its updates (gradient). Then large ones are preferred in the first third of the run, none in the
-            second, and small ones in the last.
+            norms of its updates (gradient). Then large ones are preferred in the first third of the
+            run, none in the second, and small ones in the last.
         end: The update after which the unroll stops, where it has been chosen.
     """
 
