@@ -29,15 +29,15 @@ class Truncated(Adjoint, name="truncated"):
         window: How many updates are differentiated.
         random: Whether the unroll stops at a random update, so that the window falls
             anywhere in the schedule, or the window is always the last updates.
-        placement: Where a random window falls: anywhere alike, or by the gradient norms of its
-            updates. Then large ones are preferred in the first third of the run, none in the
+        placement: Where a random window falls: anywhere (uniform, the default), or by the gradient
+            norms of its updates (gradient). Then large ones are preferred in the first third of the run, none in the
             second, and small ones in the last.
         end: The update after which the unroll stops, where it has been chosen.
     """
 
     window: int
     random: bool = True
-    placement: Placement = "uniform"
+    placement: Placement | None = None
     end: int | None = field(default=None, repr=False, compare=False)
 
     settings = MappingProxyType(
@@ -47,7 +47,7 @@ class Truncated(Adjoint, name="truncated"):
     def __post_init__(self) -> None:
         if self.window < 1:
             raise ConfigError(f"window is {self.window}.", "Set window to at least 1.")
-        if self.placement not in get_args(Placement):
+        if self.placement not in (None, *get_args(Placement)):
             raise ConfigError(
                 f"window_placement is {self.placement!r}.",
                 f"Choose one of: {', '.join(get_args(Placement))}.",
@@ -58,7 +58,7 @@ class Truncated(Adjoint, name="truncated"):
     ) -> "Truncated":
         """P ∝ exp(± norm / τ) of the mean gradient norm in each window (AT-BPTT)."""
         third = min(2, int(3 * share))
-        if not self.random or self.placement == "uniform" or third == 1:
+        if not self.random or self.placement != "gradient" or third == 1:
             return self
         each = norms().double().cpu()
         window = min(self.window, len(each))
