@@ -44,6 +44,7 @@ from datadistill.core.update import (
     UpdateRule,
     WeightDecay,
 )
+from datadistill.core.variety import Training, Variety
 from datadistill.engine import FastEngine
 from datadistill.engine.frozen_prefix import FrozenFeatures, split_frozen
 from tests.helpers import AWKWARD, NETWORKS, Branches, relative_error
@@ -313,3 +314,32 @@ def test_every_pair_of_choices_is_in_the_catalogue() -> None:
     for a, b in itertools.combinations(range(len(CHOICES)), 2):
         for x, y in itertools.product(CHOICES[a], CHOICES[b]):
             assert ((a, x), (b, y)) in pairs
+
+
+def test_varied_outer_steps_have_exact_gradients() -> None:
+    """Other architectures, ordinary training and jittered rates, drawn for each outer step."""
+    case = ("mlp", "classification", "momentum", "soft labels", "back-gradient")
+    made, state, batch = prepare((*case, "inner minibatches", "J=3"))
+    other = Network(NETWORKS["convolutional"](3), batch[0], dtype=torch.float64)
+    drawn: set[tuple[str, UpdateRule]] = set()
+    for t in range(8):
+        state = replace(state, outer_step=t)
+        found: list[tuple[Distiller, Tree]] = []
+        for kind in (PlainEngine, FastEngine):
+            variety = Variety(
+                (kind(other, made.objective),), (Training(Adam(eps=0.05), 0.1),), jitter=0.5
+            )
+            engine = kind(made.network, made.objective)
+            one = replace(made, own_engine=engine, variety=variety).at(t)
+            found.append((one, one.gradient(state, batch)[1]))
+        (plain, expected), (fast, gradient) = found
+        drawn.add((fast.network.name, fast.rule))
+        assert 2 / 3 <= fast.pace.factor <= 1.5
+        if fast.rule == Adam(eps=0.05):  # at its own learning rate
+            assert not expected.pop(RATES).any()
+            assert not gradient.pop(RATES).any()
+        for name, g in expected.items():
+            assert relative_error(gradient[name], g) < 1e-10, name
+        assert_exact(fast, state, batch, gradient, expected)
+        assert plain.rule == fast.rule
+    assert len(drawn) == 4

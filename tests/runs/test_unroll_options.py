@@ -13,6 +13,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "inner minibatches": {"inner_batch": 1, "images_per_class": 2},
     "placed window": {"adjoint": "truncated", "window": 2, "window_placement": "gradient"},
     "running clipping": {"clip_norm": None, "clip_factor": 0.5},
+    "robust": {"robust": True, "images_per_class": 2, "architectures": ("mlp(hidden=4)",)},
     "ridge head": {"adjoint": "ridge-head(pool=3, updates=4)", "update_rule": "adam"},
 }
 

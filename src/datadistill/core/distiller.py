@@ -15,74 +15,25 @@ from ..errors import ConfigError
 from .adjoint import Adjoint, BackGradient
 from .along import Along
 from .distilled import Steps, noise
+from .distiller_state import DistillerState, Metrics
 from .engine import Engine, Found, PlainEngine, Tree
 from .initialization import Initialization, networks_for
 from .inner_batches import InnerBatches
 from .layout import start_labels
 from .network import Network, Weights
 from .objective import Objective
-from .optimizer import AdamState, adam, adam_init
+from .optimizer import adam, adam_init
 from .parametrisation import LABELS, RATES, Parameters, Parametrisation, Plain
 from .random import stream
 from .settings import DistillerConfig, default_networks
 from .update import GradientDescent, UpdateRule
-from .values import one_line, same
+from .variety import Pace, Variety
 
 NORM_DECAY = 0.9
 """Of the running mean of the gradient's norm."""
 
 Batch = tuple[Tensor, Tensor]
 """Real inputs and their labels."""
-
-
-@dataclass(frozen=True)
-class DistillerState:
-    """Everything that changes from one outer step to the next.
-
-    Attributes:
-        outer_step: How many outer steps are done, rejected ones included.
-        parameters: What is learned, by the names that the parametrisation gives.
-        constants: Tensors behind the distilled data that are not learned.
-        adam: The outer optimiser's state.
-        average: The running mean of the parameters; empty without averaging.
-        rejected: How many outer steps were rejected.
-        rejected_in_a_row: How many of the last outer steps were.
-        pool: The networks that train along, where the adjoint wants some.
-        norm: The running mean of the gradient's norm; None before the first outer step.
-    """
-
-    outer_step: int
-    parameters: dict[str, Tensor]
-    constants: dict[str, Tensor]
-    adam: AdamState
-    average: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
-    rejected: int = 0
-    rejected_in_a_row: int = 0
-    pool: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
-    norm: float | None = None
-
-    __repr__ = one_line
-    __eq__ = same
-
-    @property
-    def current(self) -> Parameters:
-        """What the next outer step starts from."""
-        return Parameters(self.parameters, self.constants)
-
-    @property
-    def kept(self) -> Parameters:
-        """What becomes the distilled data: the running mean, if there is one."""
-        return Parameters({**self.parameters, **self.average}, self.constants)
-
-
-@dataclass(frozen=True)
-class Metrics:
-    """What is logged of one outer step."""
-
-    loss: float
-    gradient_norm: float
-    outer_lr: float
-    accepted: bool
 
 
 @dataclass(frozen=True)
@@ -99,6 +50,8 @@ class Distiller:
         parametrisation: How what is learned becomes distilled data.
         own_engine: What computes; by default the plain engine.
         whole: The network that initial weights are drawn for, where ``network`` is a part of it.
+        variety: What is drawn anew for every outer step.
+        pace: Which learning rates are used.
     """
 
     network: Network
@@ -110,12 +63,19 @@ class Distiller:
     parametrisation: Parametrisation = field(default_factory=Plain)
     own_engine: Engine | None = None
     whole: Network | None = None
+    variety: Variety = field(default_factory=Variety)
+    pace: Pace = field(default_factory=Pace)
 
     def __post_init__(self) -> None:
         if self.initialization.fixed and (self.config.networks or 1) > 1:
             raise ConfigError(
                 f"A fixed initialization is one network, but networks is {self.config.networks}.",
                 "Leave networks out, or choose a random initialization.",
+            )
+        if self.adjoint.pool and self.variety:
+            raise ConfigError(
+                f"The {self.adjoint.name} adjoint has networks of its own, which do not vary.",
+                "Choose another adjoint, or leave out robust, architectures, ordinary and jitter.",
             )
         if 0 < self.adjoint.pool < self.networks:
             raise ConfigError(
@@ -169,6 +129,8 @@ class Distiller:
         images = steps.inputs.shape[1]
         classes = 1 if config.images_per_step else images // config.images_per_class
         inner = InnerBatches(config.inner_batch, classes)
+        if config.shuffle:
+            inner = InnerBatches(inner.size)
         inner.check(config.steps * images)
         return replace(steps, inner=inner)
 
@@ -179,7 +141,7 @@ class Distiller:
         to the next outer step with its distilled data unchanged.
         """
         config, t = self.config, state.outer_step
-        losses, gradient = self.gradient(state, batch)
+        losses, gradient = self.at(t).gradient(state, batch)
         norm = _length(gradient)
         gradient, running = self._clipped(gradient, float(norm), state.norm)
         loss, lr = losses.mean(), config.outer_lr_at(t)
@@ -223,10 +185,21 @@ class Distiller:
             gradient, norm = {n: g * (most / norm) for n, g in gradient.items()}, most
         return gradient, NORM_DECAY * mean + (1 - NORM_DECAY) * norm
 
+    def at(self, outer_step: int) -> "Distiller":
+        """The distiller of one outer step, with what it draws."""
+        if not self.variety:
+            return self
+        drawn = self.variety.draw(stream(self.config.seed, "variety", outer_step))
+        made = replace(self, rule=drawn.rule or self.rule, pace=drawn.pace, variety=Variety())
+        if drawn.other is None:
+            return made
+        return replace(made, network=drawn.other.network, own_engine=drawn.other, whole=None)
+
     def gradient(self, state: DistillerState, batch: Batch) -> Found:
         """Lines 4 to 9: the losses (J,) after all updates, and the gradient of their mean."""
         config, t, parameters = self.config, state.outer_step, state.current
         steps = self.scheduled(self.parametrisation.steps(parameters))
+        steps = replace(steps, learning_rates=self.pace.rates(steps.learning_rates))
 
         def norms() -> Tensor:
             return self._norms(steps, t)
@@ -250,7 +223,8 @@ class Distiller:
                 lambda weights: engine.outer_losses(weights, *batch),
                 stream(config.seed, "window", t),
             )
-            return losses, self._mean(gradient, parameters)
+            rates = self.pace.slope * gradient.learning_rates
+            return losses, self._mean(replace(gradient, learning_rates=rates), parameters)
 
         # Line 9: ∇ Σⱼ ℒ⁽ʲ⁾, here of the mean over all J networks.
         return self.engine.mean_over(self._numbers(t), sample, learn)

@@ -72,6 +72,9 @@ class Unroll(Settings):
     """Images of each class that an update takes, drawn at random from all steps; with
     images_per_step or for regression, images in all. By default an update takes all of its step."""
 
+    shuffle: bool = False
+    """Draw as many images for an update whatever their class, as a shuffled DataLoader does."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self._require_count("inner_batch")

@@ -17,6 +17,9 @@ from ..core.settings import Learned, Outer, Settings, Unroll
 from ..engine.choice import EngineName
 from ..errors import ConfigError
 
+OrdinaryName = Literal["sgd", "adam"]
+JITTER = 0.5
+"""What robust sets."""
 Keep = Literal["auto", "last", "best"]
 
 
@@ -52,6 +55,15 @@ class UnrollSettings(Unroll):
     update_rule: str | None = None
     """How networks are updated on distilled data: gradient-descent (the default), momentum,
     nesterov, adam, or your own as package.module:Class or file.py:Class."""
+    robust: bool = False
+    """Distil for ordinary training too: turns shuffle on and sets inner_batch to 1, jitter to 0.5,
+    ordinary to sgd and adam, unless they are given."""
+    ordinary: tuple[OrdinaryName, ...] = ()
+    """Ordinary training to distil for too, e.g. --ordinary sgd adam: each outer step draws one of
+    them, or the schedule that is learned."""
+    jitter: float = 0.0
+    """Multiply the learning rates of an outer step by a random factor, at most 1 + jitter and at
+    least its inverse."""
     momentum: float = 0.0
     """Momentum of these updates; 0 is plain gradient descent."""
     weight_decay: float = 0.0
@@ -76,7 +88,19 @@ class UnrollSettings(Unroll):
         super().__post_init__()
         self._require_count("window", "micro_batch")
         self._require_share("momentum")
-        self._require(lambda value: 0 <= value < math.inf, "at least 0", "weight_decay")
+        self._require(lambda value: 0 <= value < math.inf, "at least 0", "weight_decay", "jitter")
+
+    def bundled(self) -> Self:
+        """The same with the settings that robust stands for."""
+        if not self.robust:
+            return self
+        return replace(
+            self,
+            inner_batch=self.inner_batch or 1,
+            shuffle=True,
+            jitter=self.jitter or JITTER,
+            ordinary=self.ordinary or ("sgd", "adam"),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +177,9 @@ class NetworkSettings(Settings):
     or your own as package.module:Class or file.py:Class."""
     model_args: tuple[str, ...] = ()
     """Arguments of the network's constructor, e.g. --model-args width=64 bias=false."""
+    architectures: tuple[str, ...] = ()
+    """Other networks to distil for too: each outer step draws one of all. Built-in ones, e.g.
+    --architectures mlp "convnet3(width=32)"."""
     initialization: str = "random"
     """Initial weights to distil for: random networks, or one fixed network. Pre-trained ones
     (random-pretrained, fixed-pretrained) come from a pool; a single one also from a file. Or your

@@ -12,6 +12,7 @@ from ...core.adjoint.truncated import Placement
 from ...core.initialization import Scheme
 from ...core.parametrisation import LabelKind
 from ...engine.choice import EngineName
+from ..settings import OrdinaryName
 
 
 class Keywords(TypedDict, total=False):
@@ -30,6 +31,10 @@ class Keywords(TypedDict, total=False):
     rates_factor: float
     # unroll
     inner_batch: int | None
+    shuffle: bool
+    robust: bool
+    ordinary: tuple[OrdinaryName, ...] | list[OrdinaryName]
+    jitter: float
     momentum: float
     weight_decay: float
     window: int | None
@@ -60,6 +65,7 @@ class Keywords(TypedDict, total=False):
     augment: bool | None
     normalization: Literal["data", "imagenet"] | None
     # network and initialization
+    architectures: tuple[str, ...] | list[str]
     model_args: tuple[str, ...] | list[str]
     init_seed: int
     scheme: Scheme
