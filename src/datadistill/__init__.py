@@ -14,6 +14,7 @@ Example::
 from . import baselines, data, models
 from .artefact import Claim, DistilledData, load
 from .baselines import Baseline
+from .core import view as views
 from .core.adjoint import Adjoint, BackGradient, RidgeHead, StoredGraph, Truncated
 from .core.distilled import Step, Steps
 from .core.initialization import FixedInit, Initialization, RandomInit
@@ -22,6 +23,7 @@ from .core.objective import Classification, Objective, OwnObjective, Poisoning, 
 from .core.parametrisation import Parameters, Parametrisation, Plain, SoftLabels
 from .core.settings import DistillerConfig
 from .core.update import Adam, GradientDescent, Momentum, Nesterov, UpdateRule, WeightDecay
+from .core.view import View
 from .data import LabelledData
 from .errors import DataDistillError
 from .evaluation import (
@@ -78,6 +80,7 @@ __all__ = [
     "TableSettings",
     "Truncated",
     "UpdateRule",
+    "View",
     "WeightDecay",
     "__version__",
     "baseline_table",
@@ -96,4 +99,5 @@ __all__ = [
     "pretrain",
     "resume",
     "verify",
+    "views",
 ]

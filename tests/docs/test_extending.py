@@ -104,7 +104,7 @@ def test_a_killed_run_of_own_code_resumes_to_the_same_bytes(folder: Path, finish
     refused = run(folder, ["resume", "runs/killed"], code=2)
     assert "Code that only a file names is not run" in refused
     named = ["--data", "--model", "--update-rule", "--objective", "--parametrisation"]
-    own = flags(command, *named, "--initialization", "--adjoint")
+    own = flags(command, *named, "--initialization", "--adjoint", "--view")
     run(folder, ["resume", "runs/killed", *own])
     expected = (finished / "distilled.safetensors").read_bytes()
     assert (folder / "runs" / "killed" / "distilled.safetensors").read_bytes() == expected

@@ -45,6 +45,18 @@ from datadistill.core.update import (
     WeightDecay,
 )
 from datadistill.core.variety import Training, Variety
+from datadistill.core.view import (
+    Brightness,
+    Combined,
+    Contrast,
+    Cutout,
+    Flip,
+    Rotate,
+    Saturation,
+    Scale,
+    Shift,
+    View,
+)
 from datadistill.engine import FastEngine
 from datadistill.engine.frozen_prefix import FrozenFeatures, split_frozen
 from tests.helpers import AWKWARD, NETWORKS, Branches, relative_error
@@ -141,6 +153,11 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     "2 steps, 3 epochs": {"steps": 2, "epochs": 3},
     "inner minibatches": {"steps": 2, "epochs": 2, "inner_batch": 3},
 }
+VIEWS: dict[str, View | None] = {
+    "no view": None,
+    "moved": Combined((Shift(0.4), Scale(), Rotate(), Flip())),
+    "coloured": Combined((Brightness(), Contrast(), Saturation(), Cutout(0.3))),
+}
 NETWORK_COUNTS = {"J=1": 1, "J=3": 3}
 CHOICES: list[Mapping[str, Any]] = [
     {**NETWORKS, **AWKWARD},
@@ -150,6 +167,7 @@ CHOICES: list[Mapping[str, Any]] = [
     ADJOINTS,
     SCHEDULES,
     NETWORK_COUNTS,
+    VIEWS,
 ]
 
 Case = tuple[str, ...]
@@ -198,7 +216,7 @@ def fitting(parametrisation: Parametrisation, objective: Objective) -> Parametri
 
 def prepare(case: Case) -> tuple[Distiller, DistillerState, Batch]:
     """A distillation in float64 by the plain engine."""
-    network, objective, rule, parametrisation, adjoint, schedule, networks = case
+    network, objective, rule, parametrisation, adjoint, schedule, networks, view = case
     judge, outputs = OBJECTIVES[objective]
     batch = real_data(judge, outputs)
     with torch.random.fork_rng():
@@ -218,6 +236,7 @@ def prepare(case: Case) -> tuple[Distiller, DistillerState, Batch]:
         ADJOINTS[adjoint],
         RULES[rule],
         fitting(PARAMETRISATIONS[parametrisation], judge),
+        VIEWS[view],
     )
     return made, made.init(batch[0].shape[1:], batch[1]), batch
 
@@ -285,7 +304,7 @@ def test_frozen_layers_that_are_not_unrolled_have_the_gradient_of_the_whole_netw
 ) -> None:
     """By the plain engine of the whole, by the fast one of the head, and by finite differences."""
     case = ("branches", "classification", rule, parametrisation, "back-gradient")
-    made, state, batch = prepare((*case, "2 steps, 3 epochs", "J=3"))
+    made, state, batch = prepare((*case, "2 steps, 3 epochs", "J=3", "no view"))
     with torch.random.fork_rng():
         torch.manual_seed(0)
         frozen = Branches(6).requires_grad_(False)

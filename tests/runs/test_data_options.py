@@ -18,6 +18,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "clipped": {"labels": "clipped"},
     "few images": {"labels": "soft", "images_per_step": 4, "steps": 1},
     "few k-means": {"labels": "logits", "images_per_step": 3, "start": "k-means"},
+    "view": {"view": "shift+rotate"},
+    "own view": {"view": dd.views.Dsa()},
 }
 
 

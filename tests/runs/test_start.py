@@ -48,11 +48,14 @@ def test_learning_rates_are_written_with_their_factor_and_learned_without() -> N
         made = Distillation.prepare(config, train, dd.models.Linear())
         state, _ = made.advance(made.start())
         state, _ = made.advance(state)
-        best = made.best(state)
+        best, measured = made.best(state), state.best
         assert best is not None
-        for kept in (made.last(state), best):
-            wanted = made.images(state.distiller).learning_rates * config.rates_factor
-            assert torch.equal(kept.learning_rates, wanted)
+        assert measured is not None
+        for kept, steps in (
+            (made.last(state), made.images(state.distiller)),
+            (best, measured.steps),
+        ):
+            assert torch.equal(kept.learning_rates, steps.learning_rates * config.rates_factor)
         assert best.header.claim is not None
         return made.images(state.distiller).learning_rates, best, best.header.claim.mean
 

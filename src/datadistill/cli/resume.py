@@ -60,6 +60,8 @@ class Resume(Common):
     """Your own initialization, likewise."""
     parametrisation: str | None = None
     """Your own parametrisation, likewise."""
+    view: str | None = None
+    """Your own view, likewise."""
 
     def run(self) -> None:
         """Resumes, tests once on the test set, and writes the artefact and its picture."""

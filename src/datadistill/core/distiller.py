@@ -4,7 +4,7 @@
 state. Neither has side effects.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -23,11 +23,12 @@ from .layout import start_labels
 from .network import Network, Weights
 from .objective import Objective
 from .optimizer import adam, adam_init
-from .parametrisation import LABELS, RATES, Parameters, Parametrisation, Plain
+from .parametrisation import LABELS, RATES, Parametrisation, Plain
 from .random import stream
 from .settings import DistillerConfig, default_networks
 from .update import GradientDescent, UpdateRule
 from .variety import Pace, Variety
+from .view import View, Viewed
 
 NORM_DECAY = 0.9
 """Of the running mean of the gradient's norm."""
@@ -48,6 +49,8 @@ class Distiller:
         adjoint: How the gradient travels back through the updates.
         rule: How learners change their weights.
         parametrisation: How what is learned becomes distilled data.
+        view: How real and distilled images are seen, drawn anew for every outer step; as they are
+            by default.
         own_engine: What computes; by default the plain engine.
         whole: The network that initial weights are drawn for, where ``network`` is a part of it.
         variety: What is drawn anew for every outer step.
@@ -61,6 +64,7 @@ class Distiller:
     adjoint: Adjoint = field(default_factory=BackGradient)
     rule: UpdateRule = field(default_factory=GradientDescent)
     parametrisation: Parametrisation = field(default_factory=Plain)
+    view: View | None = None
     own_engine: Engine | None = None
     whole: Network | None = None
     variety: Variety = field(default_factory=Variety)
@@ -198,7 +202,8 @@ class Distiller:
     def gradient(self, state: DistillerState, batch: Batch) -> Found:
         """Lines 4 to 9: the losses (J,) after all updates, and the gradient of their mean."""
         config, t, parameters = self.config, state.outer_step, state.current
-        steps = self.scheduled(self.parametrisation.steps(parameters))
+        parametrisation, (inputs, labels) = self._seen(t, batch)
+        steps = self.scheduled(parametrisation.steps(parameters))
         steps = replace(steps, learning_rates=self.pace.rates(steps.learning_rates))
 
         def norms() -> Tensor:
@@ -220,11 +225,13 @@ class Distiller:
                 engine,
                 self.rule.start(theta0),
                 own if own.inner else own.for_each(len(numbers)),
-                lambda weights: engine.outer_losses(weights, *batch),
+                lambda weights: engine.outer_losses(weights, inputs, labels),
                 stream(config.seed, "window", t),
             )
             rates = self.pace.slope * gradient.learning_rates
-            return losses, self._mean(replace(gradient, learning_rates=rates), parameters)
+            gradient = replace(gradient, learning_rates=rates)
+            each = parametrisation.pull_back_each(parameters, gradient)
+            return losses, self._mean(each, len(losses))
 
         # Line 9: ∇ Σⱼ ℒ⁽ʲ⁾, here of the mean over all J networks.
         return self.engine.mean_over(self._numbers(t), sample, learn)
@@ -263,15 +270,20 @@ class Distiller:
                 found.append(_length(g))
         return torch.stack(found)
 
-    def _mean(self, gradient: Steps, parameters: Parameters) -> dict[str, Tensor]:
+    def _seen(self, t: int, batch: Batch) -> tuple[Parametrisation, Batch]:
+        """Distilled and real data as outer step t sees them: through the same view."""
+        if self.view is None:
+            return self.parametrisation, batch
+        look = self.view.draw(stream(self.config.seed, "view", t))
+        return Viewed(self.parametrisation, look), (look(batch[0]), batch[1])
+
+    def _mean(self, each: Mapping[str, Tensor], networks: int) -> dict[str, Tensor]:
         """The mean over networks of their gradients, each no longer than ``clip_norm``.
 
         Args:
-            gradient: The gradient of the networks' mean loss, for each network's own steps.
-            parameters: What is learned.
+            each: The gradient (J, …) of the networks' mean loss, for what each network was given.
+            networks: J.
         """
-        networks = gradient.learning_rates.shape[2]
-        each = self.parametrisation.pull_back_each(parameters, gradient)
         found = {name: networks * g for name, g in each.items()}
         if self.config.clip_norm is not None:
             shares = self.config.clip_norm / _lengths(found.values()).clamp(self.config.clip_norm)

@@ -33,6 +33,7 @@ COMPUTING = ("micro_batch", "compiled")
 """Settings of the unroll that change no result."""
 BEYOND: dict[str, Any] = {
     "labels": None,
+    "view": None,
     **{f.name: f.default for f in fields(UnrollSettings) if f.name not in COMPUTING},
 }
 """What goes beyond the paper (docs/beyond.md), switched off."""

@@ -48,7 +48,7 @@ from ..pools import at_most, check_enough
 from .architectures import other_networks
 from .config import MACHINE, RunConfig
 from .initialization import InitialWeights
-from .seams import Given, make, make_rule
+from .seams import Given, make, make_rule, make_view
 from .state import Measured, RunState
 from .store.fingerprint import fingerprint, recognised
 from .store.metrics import HeldOutScore, LearningRates, MetricsRow
@@ -126,11 +126,17 @@ class Distillation:
         config = config.for_examples(len(data))
         with using(config.engine):
             engine = chosen()
-            split = split_frozen(network) if engine != "plain" else None
+            view = given.view or make_view(config)
+            if view:
+                view.check(data.input_shape)
+            # Frozen layers see other images in every outer step: nothing is to be computed once.
+            split = split_frozen(network) if engine != "plain" and view is None else None
             unrolled = split.head if split else network
             distiller = _distiller(config, unrolled, initialization, objective, given, split)
             others = other_networks(config, network, data)
-            distiller = _with_engines(replace(distiller, whole=network), others, config, team)
+            distiller = _with_engines(
+                replace(distiller, whole=network, view=view), others, config, team
+            )
         check_division(distiller.networks, team.size, fixed=initialization.fixed)
         config = replace(
             config,

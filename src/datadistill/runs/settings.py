@@ -39,6 +39,11 @@ class LearnedSettings(Learned):
     learned; clipped, as soft but never negative. By default hard; soft for regression."""
     start: Literal["noise", "k-means", "average"] = "noise"
     """What distilled images start from: noise, or each class's k-means centroids or mean."""
+    view: str | None = None
+    """Random view of real and distilled images alike, drawn anew for every outer step: shift,
+    scale, rotate, flip, brightness, contrast, saturation, cutout, several joined by +, as in
+    shift+rotate(degrees=20); dsa, one of all these; digits, small changes of handwriting; or your
+    own as package.module:Class or file.py:Class."""
     rates_factor: float = 1.0
     """Factor on the learning rates in the artefact. Rates learned on noisy weights are too small
     for others; a factor above 1 corrects them."""
