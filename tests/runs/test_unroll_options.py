@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import datadistill as dd
+from datadistill.errors import DataDistillError
 from tests.runs.helpers import TEST, contents, go, stop_after
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -14,6 +15,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "placed window": {"adjoint": "truncated", "window": 2, "window_placement": "gradient"},
     "running clipping": {"clip_norm": None, "clip_factor": 0.5},
     "robust": {"robust": True, "images_per_class": 2, "architectures": ("mlp(hidden=4)",)},
+    "nesterov": {"update_rule": "nesterov", "momentum": 0.5, "weight_decay": 0.01},
+    "adam": {"update_rule": "adam", "weight_decay": 0.01, "learning_rate": 0.01},
     "ridge head": {"adjoint": "ridge-head(pool=3, updates=4)", "update_rule": "adam"},
 }
 
@@ -50,3 +53,25 @@ def test_updates_take_the_images_that_they_draw(tmp_path: Path) -> None:
     start = dd.models.Linear()
     seeds = [made.train(start, seed=seed, keep_weights=True).state_dict() for seed in (0, 1)]
     assert any(not torch.equal(seeds[0][name], seeds[1][name]) for name in seeds[0])
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "too many images": ({"inner_batch": 3}, "there are 2 distilled images of each class"),
+    "no window": ({"adjoint": "truncated"}, "truncated adjoint needs window"),
+    "placed nowhere": ({"window_placement": "gradient"}, "no meaning for the back-gradient"),
+    "code": ({"architectures": ("mine.py:Net",)}, "architectures names Python code"),
+    "no network": ({"architectures": ("lenett",)}, "lenett"),
+    "fixed": (
+        {"architectures": ("mlp",), "initialization": "fixed", "networks": 1},
+        "architectures has no meaning for a fixed initialization",
+    ),
+    "ridge head": ({"adjoint": "ridge-head", "robust": True, "networks": 1}, "do not vary"),
+    "optimiser": ({"ordinary": ("rmsprop",)}, "ordinary is"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_is_refused_before_the_first_outer_step(case: str) -> None:
+    settings, message = REFUSED[case]
+    with pytest.raises(DataDistillError, match=message):
+        go(None, **settings, **stop_after(1))

@@ -34,6 +34,7 @@ COMPUTING = ("micro_batch", "compiled")
 BEYOND: dict[str, Any] = {
     "labels": None,
     "view": None,
+    "architectures": (),
     **{f.name: f.default for f in fields(UnrollSettings) if f.name not in COMPUTING},
 }
 """What goes beyond the paper (docs/beyond.md), switched off."""

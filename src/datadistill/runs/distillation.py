@@ -45,9 +45,8 @@ from ..engine.team import check_division
 from ..errors import NonFiniteError
 from ..evaluation.validation import Validation
 from ..pools import at_most, check_enough
-from .architectures import other_networks
 from .config import MACHINE, RunConfig
-from .initialization import InitialWeights
+from .initialization import InitialWeights, other_networks
 from .seams import Given, make, make_rule, make_view
 from .state import Measured, RunState
 from .store.fingerprint import fingerprint, recognised

@@ -33,7 +33,7 @@ class Keywords(TypedDict, total=False):
     inner_batch: int | None
     shuffle: bool
     robust: bool
-    ordinary: tuple[OrdinaryName, ...] | list[OrdinaryName]
+    ordinary: tuple[OrdinaryName, ...]
     jitter: float
     momentum: float
     weight_decay: float
