@@ -23,6 +23,7 @@ from ..engine import engine_for
 from ..errors import ArtefactError, PoolError
 from ..models.description import weights_hash
 from ..pools import Pool
+from ..pools.initialization import PoolInit as PoolInit  # where it registers
 from ..progress import Progress, ProgressCallback, silent
 from ..showing import shown
 from .architecture import fit

@@ -15,8 +15,9 @@ from pydantic import (
     model_validator,
 )
 
-from ..core.initialization import Initialization, Scheme
+from ..core.initialization import Initialization
 from ..core.inner_batches import InnerBatches
+from ..core.names import Scheme
 from ..core.objective import Objective
 from ..core.seam import Record, Seam
 from ..core.update import UpdateRule

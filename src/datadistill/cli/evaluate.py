@@ -1,40 +1,29 @@
 """``datadistill evaluate``: how well distilled data train networks."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 import tyro
-from torch import nn
 
-from .. import models
-from ..artefact import DistilledData
-from ..artefact.real_data import image_shape
-from ..core.device import DeviceName, resolve_device
-from ..core.initialization import RandomInit
-from ..data import DATA_SETS, LabelledData
+from ..core.names import DeviceName
 from ..errors import ConfigError
-from ..evaluation import (
-    Evaluation,
-    OrdinaryTraining,
-    evaluate,
-    evaluate_ordinary,
-    learning_curve,
-)
-from ..evaluation.poisoning import victims_of
-from ..pools import Pool
 from ..progress import ProgressCallback
-from ..runs.team.processes import Processes, together, world_size
-from ..tables import TableSettings, baseline_table
-from ..tables.adaptation import check_source
-from .artefacts import artefact_at, as_run_says, data_name, is_architecture_of, results_of
+from ..runs.team.environment import world_size
 from .choices import MEGABYTE, CodeChoice, DataChoice, ModelChoice, PoolChoice
 from .console import Common, Switch, going_on, out
-from .figures import as_json, class_table, curve_table
-from .poisoning import measure_attack, write_attack
-from .table import print_baselines
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from ..artefact import DistilledData
+    from ..data import LabelledData
+    from ..evaluation import Evaluation, OrdinaryTraining
+    from ..pools import Pool
+    from ..runs.team.processes import Processes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +51,11 @@ class Ordinary(Common):
                 f"--{flag} needs --ordinary: distilled data have a schedule of their own.",
                 f"Add --ordinary, or leave --{flag} out.",
             )
-        return OrdinaryTraining(**given) if self.ordinary else None
+        if not self.ordinary:
+            return None
+        from ..evaluation import OrdinaryTraining
+
+        return OrdinaryTraining(**given)
 
 
 @dataclass(frozen=True)
@@ -120,10 +113,17 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     def run(self) -> None:
         """Evaluates and prints mean ± standard deviation over networks."""
         ordinary = self._checked()
+        from .artefacts import artefact_at, as_run_says
+
         distilled = self.load_artefact(artefact_at(self.artefact))
         as_run_says(self, distilled)._measure(distilled, ordinary)
 
     def _measure(self, distilled: DistilledData, ordinary: OrdinaryTraining | None) -> None:
+        from ..core.initialization import RandomInit
+        from ..runs.team.processes import together
+        from .artefacts import data_name
+        from .figures import class_table, curve_table
+
         if self.initialization == RandomInit.name:
             scheme = distilled.header.initialization.scheme
             distilled = distilled.with_initialization(RandomInit(scheme or "xavier-normal"))
@@ -162,6 +162,8 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
 
     def _set_threads(self) -> None:
         """Sets the number of threads that is asked for, or tells the one that torch takes."""
+        import torch
+
         if self.threads is None:
             self.say(f"For a bit-identical result, use --threads {torch.get_num_threads()}.")
         else:
@@ -179,6 +181,8 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
                 "--baselines compares after all updates, on the test data.",
                 "Leave --ordinary, --curve, --per-class and --split out.",
             )
+        from ..core.initialization import RandomInit
+
         given = self.initialization or RandomInit.name
         if given != RandomInit.name and ":" not in given:
             raise ConfigError(
@@ -207,6 +211,10 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
 
     def _attack(self, distilled: DistilledData, train: LabelledData, data: LabelledData) -> None:
         """Prints the effect of poisoning; with baselines and defences if they are asked for."""
+        from ..evaluation import victims_of
+        from .artefacts import results_of
+        from .poisoning import measure_attack, write_attack
+
         if world_size() > 1 or self.select != "train":
             raise ConfigError(
                 "Poisoning is evaluated in one process, with baselines chosen on training data.",
@@ -242,6 +250,12 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
 
     def _compare(self, distilled: DistilledData, train: LabelledData, test: LabelledData) -> None:
         """Prints the baseline table; what is finished is kept and not computed again."""
+        from ..artefact.real_data import image_shape
+        from ..pools import Pool
+        from ..tables import TableSettings, baseline_table
+        from .artefacts import results_of
+        from .table import print_baselines
+
         results = results_of(self.artefact)
         pool = distilled.pool or (Pool(self.pool) if self.pool else None)
         choice = replace(self, **image_shape(distilled.inputs.shape[2:]))
@@ -277,6 +291,10 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
         team: Processes,
         progress: ProgressCallback,
     ) -> list[Evaluation]:
+        from ..core.device import resolve_device
+        from ..evaluation import evaluate, evaluate_ordinary, learning_curve
+        from .artefacts import is_architecture_of
+
         (data, statistics), module = real, self._module(distilled)
         own = module is None or is_architecture_of(module, distilled)
         settings: dict[str, Any] = {
@@ -300,11 +318,15 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
         """The network that is named, made for the distilled images if it is built in."""
         if self.model is None:
             return None
+        from .. import models
+
         known = distilled.header.architecture.arguments
         classes = known.get("classes") or len(distilled.class_names or ()) or 10
         return models.find_for(self.model, distilled.inputs.shape[2:], classes, self.model_args)
 
     def _as_json(self, results: list[Evaluation]) -> dict[str, Any]:
+        from .figures import as_json
+
         last = {"artefact": str(self.artefact), **as_json(results[-1])}
         return {**last, "curve": [as_json(one) for one in results]} if self.curve else last
 
@@ -313,6 +335,9 @@ def source_data(
     distilled: DistilledData, pool: Pool, target: str, choice: DataChoice
 ) -> LabelledData | None:
     """The training data of a pool that was made from another data set than the target."""
+    from ..data import DATA_SETS
+    from ..tables.adaptation import check_source
+
     name = pool.origin.data.name
     if name == target or name not in DATA_SETS:  # data without a name cannot be loaded
         return None

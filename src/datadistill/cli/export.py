@@ -1,18 +1,19 @@
 """``datadistill export``: distilled data for other software."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import tyro
 
-from ..artefact import DistilledData, load
-from ..data import LabelledData
-from ..evaluation import claimed_split
-from ..exchange import export
-from .artefacts import artefact_at, as_run_says, data_name
 from .choices import DataChoice, ModelChoice, PoolChoice
 from .console import Switch, out
+
+if TYPE_CHECKING:
+    from ..artefact import DistilledData
+    from ..data import LabelledData
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,10 @@ class Export(DataChoice, ModelChoice, PoolChoice):
 
     def run(self) -> None:
         """Writes the files, and tells what is to know of them."""
+        from ..artefact import load
+        from ..exchange import export
+        from .artefacts import artefact_at, as_run_says
+
         artefact = artefact_at(self.artefact)
         folder = self.output or artefact.with_name(f"{artefact.stem}-{self.format}")
         distilled = load(artefact)
@@ -62,6 +67,9 @@ class Export(DataChoice, ModelChoice, PoolChoice):
 
     def _test_data(self, distilled: DistilledData) -> LabelledData:
         """The part of the real data that the artefact's figure was measured on."""
+        from ..evaluation import claimed_split
+        from .artefacts import data_name
+
         name = data_name(self.data, self.artefact, distilled, distilled.header.data)
         train, test = self.load_for(distilled, name)
         return claimed_split(distilled, train, test) if distilled.claim else test

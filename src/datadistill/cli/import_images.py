@@ -5,9 +5,8 @@ from pathlib import Path
 
 import tyro
 
-from .. import hints, models
+from .. import hints
 from ..errors import FileError
-from ..exchange import import_images
 from ..files import check_writable
 from .choices import DataChoice
 from .console import Switch, out
@@ -49,6 +48,9 @@ class Import(DataChoice):
 
     def run(self) -> None:
         """Reads the tensors and writes the artefact."""
+        from .. import models
+        from ..exchange import import_images
+
         output = self.output or self.images.with_suffix(".safetensors")
         if output.exists() and not self.overwrite:
             raise FileError(f"{output} exists.", "Choose another --output, or pass --overwrite.")

@@ -17,7 +17,7 @@ from rich.panel import Panel
 from rich.table import Table
 
 from ..errors import ConfigError, did_you_mean
-from ..runs import RunConfig
+from ..runs.config import RunConfig
 from .data import Data
 from .distill import Distill
 from .evaluate import Evaluate

@@ -1,19 +1,21 @@
 """``datadistill train``: train a network on distilled data."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import safetensors.torch
 import tyro
 
-from ..core.device import DeviceName
-from ..core.statistics import MEAN
-from ..data.running_statistics import DISTILLED
+from ..core.names import DeviceName
 from ..errors import FileError
 from ..files import check_writable, write_atomically
-from .artefacts import artefact_at, as_run_says
 from .choices import CodeChoice, DataChoice, ModelChoice, PoolChoice
 from .console import Switch, out
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,12 @@ class Train(DataChoice, ModelChoice, PoolChoice, CodeChoice):
 
     def run(self) -> None:
         """Trains, and writes the weights as safetensors under the module's own names."""
+        import safetensors.torch
+
+        from ..core.statistics import MEAN
+        from ..data.running_statistics import DISTILLED
+        from .artefacts import artefact_at, as_run_says
+
         artefact = artefact_at(self.artefact)
         output = self.output or artefact.with_name(f"{artefact.stem}-trained.safetensors")
         if output.exists() and not self.overwrite:

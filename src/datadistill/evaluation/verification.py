@@ -15,14 +15,10 @@ from ..errors import ArtefactError, DataDistillError, DataError, PoolError
 from ..hints import command
 from ..progress import ProgressCallback
 from .evaluating import evaluate
+from .limits import CONFIDENCE, FEW, FEW_EXAMPLES, MOST, MOST_NETWORKS
 from .result import Evaluation
 from .validation import Validation
 
-CONFIDENCE = 0.99
-FEW_EXAMPLES = 3  # whose answer rounding may turn, or one in a thousand where that is more
-FEW = 1e-3  # of a mean squared error
-MOST = 1e-2  # which no bound exceeds on account of a deviation: a point, or 1 % of an error
-MOST_NETWORKS = 10_000
 EVALUATE = command("evaluate", "ARTEFACT")
 
 

@@ -18,6 +18,7 @@ from ..core.update import GradientDescent, Momentum, UpdateRule, WeightDecay
 from ..core.view import Combined, View
 from ..errors import ConfigError
 from ..importing import Wanted
+from ..pools.initialization import PoolInit as PoolInit  # where it registers
 
 SEAMS: dict[str, type[Seam]] = {
     kind.setting(): kind
@@ -113,6 +114,12 @@ def check_names(settings: Any) -> None:
     name, values = parse(settings.objective)
     if ":" not in name:
         _from_settings(_built_in(Objective, name), settings, values)
+    known = Adjoint.known().get(parse(settings.adjoint)[0])
+    if settings.micro_batch and known and known.keeps_graph:
+        raise ConfigError(
+            f"micro_batch cannot be combined with {settings.adjoint}.",
+            "Choose the back-gradient adjoint, or leave micro_batch out.",
+        )
 
 
 def check_meaning(seam: type[Seam], settings: Any) -> None:

@@ -9,15 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Self
 
-from ..core.adjoint.truncated import Placement
-from ..core.device import DeviceName, DtypeName
-from ..core.initialization import Scheme
-from ..core.parametrisation import LabelKind
+from ..core.names import DeviceName, DtypeName, LabelKind, OrdinaryName, Placement, Scheme
 from ..core.settings import Learned, Outer, Settings, Unroll
 from ..engine.choice import EngineName
 from ..errors import ConfigError
 
-OrdinaryName = Literal["sgd", "adam"]
 JITTER = 0.5
 """What robust sets."""
 Keep = Literal["auto", "last", "best"]

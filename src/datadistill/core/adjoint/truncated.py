@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor
@@ -12,11 +12,11 @@ from ...errors import ConfigError
 from ..distilled import Steps
 from ..engine import Engine
 from ..learner import Learner
+from ..names import Placement
 from ..update.rule import UpdateRule
 from .adjoint import Adjoint, OuterLoss
 from .back_gradient import reverse_sweep
 
-Placement = Literal["uniform", "gradient"]
 TEMPERATURE = 0.5
 """τ of the probabilities exp(norm / τ), with norms in units of their mean."""
 

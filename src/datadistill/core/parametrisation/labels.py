@@ -1,16 +1,11 @@
 """Distilled labels: how they are kept while they are learned."""
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 
 from ...errors import ConfigError
+from ..names import LabelKind
 from ..objective import Objective
-
-LabelKind = Literal["hard", "soft", "logits", "clipped"]
-"""``hard``: not learned. ``soft``: learned as they are. ``logits``: the softmax of what is learned.
-``clipped``: learned as they are, and set to 0 where an outer step makes them negative."""
 
 SMOOTHED = 0.1
 """Labels that are kept as logits start this far from one-hot, which no finite logits give."""

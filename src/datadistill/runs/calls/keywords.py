@@ -8,11 +8,8 @@ step.
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from ...core.adjoint.truncated import Placement
-from ...core.initialization import Scheme
-from ...core.parametrisation import LabelKind
+from ...core.names import LabelKind, OrdinaryName, Placement, Scheme
 from ...engine.choice import EngineName
-from ..settings import OrdinaryName
 
 
 class Keywords(TypedDict, total=False):
