@@ -1,4 +1,4 @@
-"""What settings may name: devices, types, how weights are drawn, labels kept and so on. Without torch."""
+"""What settings may name: devices, types, how weights are drawn and so on. Without torch."""
 
 from typing import Literal, get_args
 
