@@ -3,6 +3,7 @@
 import json
 import platform
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -24,6 +25,7 @@ from .distilled_data import DistilledData, belonging
 from .header import (
     Header,
     InitializationRecord,
+    InnerRecord,
     NormalizationRecord,
     Schedule,
 )
@@ -64,15 +66,20 @@ def make(
         schema_version=NEWEST if stored or (norm and norm.whitening) else SCHEMA_VERSION,
         architecture=describe(network, module),
         initialization=InitializationRecord.model_validate(initialization.record()),
-        objective=objective.record(),
-        update_rule=rule.record(),
-        parametrisation=parametrisation.record() if parametrisation and stored else None,
-        schedule=Schedule(steps=count, epochs=epochs, images=steps.inputs.shape[1]),
+        objective=_plain(objective.record()),
+        update_rule=_plain(rule.record()),
+        parametrisation=_plain(parametrisation.record()) if parametrisation and stored else None,
+        schedule=Schedule(
+            steps=count,
+            epochs=epochs,
+            images=steps.inputs.shape[1],
+            inner=steps.inner and InnerRecord(**vars(steps.inner)),
+        ),
         normalization=NormalizationRecord(mean=[*norm.mean], std=[*norm.std]) if norm else None,
         class_names=[*data.class_names] if data.class_names else None,
         data=data.name,
         claim=None,
-        configuration=json.loads(json.dumps(configuration)),  # as a file gives it back
+        configuration=_plain(configuration),
         engines=engines,
         versions={
             "datadistill": __version__,
@@ -85,9 +92,11 @@ def make(
         theta0 = initialization.sample(network, networks_for(0, "trained network", [0]))
         initial = {name: w[0] for name, w in theta0.items()}
     stored = {name: tensor.cpu() for name, tensor in stored.items()}
-    inputs = parametrisation.inputs(stored) if parametrisation and stored else steps.inputs.cpu()
+    tensors = {name: tensor.cpu() for name, tensor in steps.tensors.items()}
+    if parametrisation and stored:
+        tensors["inputs"] = parametrisation.inputs(stored)
     return DistilledData(
-        Steps(inputs, steps.labels.cpu(), steps.learning_rates.cpu()),
+        replace(steps, **tensors),
         header,
         {name: t.cpu() for name, t in belonging(network, initial).items()},
         module,
@@ -96,3 +105,8 @@ def make(
         stored=stored,
         whitening=norm.whitening if norm else None,
     )
+
+
+def _plain(record: dict[str, Any]) -> dict[str, Any]:
+    """The same as a file gives it back."""
+    return json.loads(json.dumps(record))

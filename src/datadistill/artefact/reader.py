@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ..core.distilled import Steps
+from ..core.distilled import LEARNED, Steps
 from ..errors import ArtefactError
 from .bounds import DEPTH, is_deep
 from .checks import UnsoundError, check
@@ -36,9 +36,9 @@ def load(path: str | Path) -> DistilledData:
     try:
         header = Header.model_validate(raw_header)
         stored = {n.removeprefix(STORED): tensors.pop(n) for n in stored_in(tensors, header)}
-        inputs = None if header.parametrisation else tensors.pop("inputs")
         white = {n: tensors.pop(n) for n in [*tensors] if n.startswith(WHITENING)}
-        labels, rates = (tensors.pop(name) for name in ("labels", "learning_rates"))
+        held = LEARNED[1:] if header.parametrisation else LEARNED
+        learned = [tensors.pop(name) for name in held]
     except ValidationError as error:
         first = error.errors()[0]
         field_name = ".".join(map(str, first["loc"]))[:100]
@@ -47,7 +47,9 @@ def load(path: str | Path) -> DistilledData:
     except KeyError as error:
         raise _unsound(path, f"it has no tensor {error}") from error
     try:
-        steps = Steps(restored(stored, header) if inputs is None else inputs, labels, rates)
+        if header.parametrisation:
+            learned = [restored(stored, header), *learned]
+        steps = Steps(*learned, inner=header.schedule.inner_batches)
         whitening = whitening_of(white, header, steps.inputs.shape[2:])
         check(steps, header, tensors, whitening)
     except UnsoundError as error:
