@@ -342,7 +342,7 @@ def test_every_pair_of_choices_is_in_the_catalogue() -> None:
 def test_varied_outer_steps_have_exact_gradients() -> None:
     """Other architectures, ordinary training and jittered rates, drawn for each outer step."""
     case = ("mlp", "classification", "momentum", "soft labels", "back-gradient")
-    made, state, batch = prepare((*case, "inner minibatches", "J=3"))
+    made, state, batch = prepare((*case, "inner minibatches", "J=3", "no view"))
     other = Network(NETWORKS["convolutional"](3), batch[0], dtype=torch.float64)
     drawn: set[tuple[str, UpdateRule]] = set()
     for t in range(8):

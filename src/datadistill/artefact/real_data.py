@@ -3,7 +3,9 @@
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
+
+from torch import Tensor
 
 from .. import data
 from ..core.objective import Objective
@@ -12,13 +14,30 @@ from ..data.labels import as_classes, in_order_of
 from ..data.normalizing import has_pixels
 from ..data.running_statistics import BATCH
 from ..errors import DataWarning
+from .header import Header
 
-if TYPE_CHECKING:
-    from .distilled_data import DistilledData
+
+class Artefact(Protocol):
+    """What is needed of a :class:`DistilledData`."""
+
+    @property
+    def header(self) -> Header:
+        """Its header."""
+        ...
+
+    @property
+    def inputs(self) -> Tensor:
+        """The distilled inputs."""
+        ...
+
+    @property
+    def normalization(self) -> Normalization | None:
+        """How real inputs are normalised."""
+        ...
 
 
 def real_data(
-    distilled: "DistilledData",
+    distilled: Artefact,
     source: Any,
     split: str = "test",
     *,
@@ -51,7 +70,7 @@ def real_data(
     return _normalized(real, norm)
 
 
-def statistics_data(distilled: "DistilledData", given: Any) -> Any:
+def statistics_data(distilled: Artefact, given: Any) -> Any:
     """Converts the data that running statistics are measured on, as :func:`real_data` does.
 
     Args:
