@@ -99,6 +99,7 @@ class Changed:
         Changed("processes", 3, "processes: 1 → 3"),
         Changed("stacked", False, "stacked: True → False"),
         Changed("compiled", True, "compiled: False → True"),
+        Changed("traced", True, "traced: False → True"),
         Changed("torch", "2.7.0", "torch: 2.6.0 → 2.7.0"),
         Changed("kernels", "2" * 32, "kernels: 00000000 → 22222222"),
         Changed("kernels", "none: no C compiler", "kernels: 00000000 → none: no C compiler"),
