@@ -36,6 +36,7 @@ NAMES = (
     "communication",
     "checkpoints",
     "data",
+    "start_up",
     "time_to_accuracy",
 )
 WHEN_ASKED = ("compiled",)

@@ -48,6 +48,15 @@ class Bounded(Plain, name="bounded"):
         steps = super().steps(parameters)
         return replace(steps, inputs=steps.inputs.tanh())
 """,
+    "core/view/dark.py": """
+from dataclasses import dataclass
+from .view import View
+
+@dataclass(frozen=True)
+class Dark(View, name="dark"):
+    def draw(self, stream):
+        return lambda images: images / 2
+""",
     "baselines/black.py": """
 import torch
 from .baseline import Baseline, register
@@ -95,6 +104,7 @@ def test_one_new_file_of_each_kind_is_found_by_its_name(tmp_path: Path) -> None:
     flags = [
         *("--data", "few-digits", "--model", "tiny", "--update-rule", "sign"),
         *("--objective", "squared", "--parametrisation", "bounded", "--adjoint", "one-update"),
+        *("--view", "dark+shift"),
         *("--iterations", "3", "--threads", "1", "--networks", "2", "--test-networks", "2"),
     ]
     done = subprocess.run(

@@ -1,8 +1,6 @@
 """Ten own networks: distil → save → load → train → plain PyTorch → evaluate → verify."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import torch
 from torch import nn
 
 import datadistill as dd
+from tests.processes import finished
 
 from ..cli.helpers import run
 from . import own_networks
@@ -79,8 +78,8 @@ def test_ten_own_networks_reach_in_a_new_process_what_they_claim(
         claimed[name] = made.claim.mean
         made.save(tmp_path / f"{name}.safetensors")
     later = "import sys; sys.path.append(sys.argv[1])\n" + LATER
-    command = [sys.executable, "-c", later, str(Path(__file__).parents[2])]
-    found = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    found = finished("-c", later, Path(__file__).parents[2], cwd=tmp_path)
+    assert found.returncode == 0, found.stderr
     for name, figures in json.loads(found.stdout).items():
         assert figures == dict.fromkeys(figures, claimed[name]), name
 

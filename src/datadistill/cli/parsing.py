@@ -17,11 +17,13 @@ from rich.panel import Panel
 from rich.table import Table
 
 from ..errors import ConfigError, did_you_mean
-from ..runs import RunConfig
+from ..runs.config import RunConfig
 from .data import Data
 from .distill import Distill
 from .evaluate import Evaluate
+from .export import Export
 from .flags import REGISTRY, description, yes_no
+from .import_images import Import
 from .pretrain import Pretrain
 from .quickstart import Quickstart
 from .recipes import Recipes
@@ -38,6 +40,8 @@ Command = (
     | Train
     | Evaluate
     | Verify
+    | Export
+    | Import
     | Reproduce
     | Recipes
     | Data
@@ -50,6 +54,8 @@ COMMANDS: dict[str, type[Command]] = {
     "train": Train,
     "evaluate": Evaluate,
     "verify": Verify,
+    "export": Export,
+    "import": Import,
     "reproduce": Reproduce,
     "recipes": Recipes,
     "data": Data,

@@ -159,7 +159,7 @@ def test_it_is_named_on_the_command_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     few = functools.partial(TableSettings, counts=FEW)
-    monkeypatch.setattr("datadistill.cli.evaluate.TableSettings", few)
+    monkeypatch.setattr("datadistill.tables.TableSettings", few)
     (tmp_path / "mine.py").write_text(FILE)
     fixed = dd.distill(
         small[0], dd.models.MLP(hidden=4), initialization=dd.FixedInit(), iterations=1
