@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .progress import Progress
     from .runs import RunConfig, distill, pretrain, resume
     from .tables import TableSettings, baseline_table, linear_bound, poisoning_table
+    from .tables.reproduction import reproduce
 else:
     __getattr__, __dir__ = on_first_use(__name__)
 
@@ -103,6 +104,7 @@ __all__ = [
     "models",
     "poisoning_table",
     "pretrain",
+    "reproduce",
     "resume",
     "verify",
     "views",
