@@ -52,6 +52,15 @@ def test_it_names_the_kernels_that_convolutions_use() -> None:
     assert record_of(engine_for(other, Classification()), other, 1, 1).kernels != found.kernels
 
 
+@needs_compiler
+def test_it_names_the_kernels_that_normalisations_use() -> None:
+    module = nn.Sequential(nn.Flatten(), nn.LayerNorm(784))
+    found = made("fast", module)
+    assert (found.stacked, found.traced) == (False, True)
+    assert found.kernels == kernels(torch.float32).identity
+    assert made("torch", module).kernels == "none: turned off"
+
+
 @pytest.mark.parametrize(
     ("name", "module", "expected"),
     [
@@ -60,7 +69,7 @@ def test_it_names_the_kernels_that_convolutions_use() -> None:
         ("fast", dd.models.Linear(), ("fast", True, "none: not needed")),
         (
             "fast",
-            nn.Sequential(nn.Flatten(), nn.LayerNorm(784)),
+            nn.Sequential(nn.Unflatten(1, (1, 1)), nn.Flatten(3), nn.Linear(784, 3), nn.Flatten()),
             ("fast", False, "none: not needed"),
         ),
     ],

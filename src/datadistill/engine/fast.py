@@ -158,7 +158,8 @@ class FastEngine:
         fast = self.vectorised.stacked
         fast = fast if fast and fast.kernels else None  # torch's layers are faster as they are
         several = len(steps[0].inputs) > 1 and not fast
-        if several or not self.traced or len(steps) < FEWEST_UPDATES:
+        shapes = {(step.inputs.shape, step.labels.shape) for step in steps}
+        if several or len(shapes) > 1 or not self.traced or len(steps) < FEWEST_UPDATES:
             return None
         with using(self._name):
             return traced(self.network, fast, self.objective, learner.weights, steps[0])
