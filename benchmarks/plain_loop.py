@@ -63,13 +63,22 @@ class Case(NamedTuple):
     trials: int
 
 
+OWN_AT_LEAST: dict[str, dict[int, float]] = {
+    "residual, GroupNorm": {1: 0.8, 4: 0.8},
+    "mixer, LayerNorm": {1: 1.2, 4: 1.2},
+    "BatchNorm": {1: 1.05, 4: 1.0},
+    "attention": {1: 1.2, 4: 1.2},
+    "LSTM": {1: 0.85, 4: 0.85},
+    "tied weights": {1: 1.05, 4: 1.3},
+    "dropout MLP": {1: 0.8, 4: 0.8},
+}
 CASES = {
-    "LeNet": Case(LeNet, (1, 28, 28), 1024, {1: 1.2, 4: 1.2}, 6),
-    "AlexCifarNet": Case(AlexCifarNet, (3, 32, 32), 256, {1: 1.0}, 2),
-    "ConvNet-3": Case(ConvNet3, (3, 32, 32), 256, {1: 1.0}, 2),
-    "LargeNet": Case(LargeNet, (1, 28, 28), 1024, {1: 1.0, 4: 1.0}, 3),
-    "VGG-11": Case(VGG11, (3, 32, 32), 256, {1: 1.0}, 2),
-    **{name: Case(make, (1, 28, 28), 256, {1: 1.0, 4: 1.0}, 6) for name, make in OWN.items()},
+    "LeNet": Case(LeNet, (1, 28, 28), 1024, {1: 2.5, 4: 2.8}, 6),
+    "AlexCifarNet": Case(AlexCifarNet, (3, 32, 32), 256, {1: 1.1}, 2),
+    "ConvNet-3": Case(ConvNet3, (3, 32, 32), 256, {1: 1.1}, 2),
+    "LargeNet": Case(LargeNet, (1, 28, 28), 1024, {1: 0.9}, 2),
+    "VGG-11": Case(VGG11, (3, 32, 32), 256, {1: 0.9}, 2),
+    **{name: Case(OWN[name], (1, 28, 28), 256, least, 6) for name, least in OWN_AT_LEAST.items()},
 }
 
 
@@ -87,7 +96,7 @@ def compare(name: str, networks: int, trials: int) -> dict[str, Any]:
     """One row: the best processor times of both sides, and their ratio."""
     case = CASES[name]
     # Updates as small as at the start of a run: of no network do the weights leave all bounds.
-    settings = {"batch_size": case.minibatch, "learning_rate": 0.02}
+    settings = {"batch_size": case.minibatch, "learning_rate": 0.02, "clip_norm": None}
     loop, ours = sides(prepare(case.make(), case.shape, networks, **settings))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

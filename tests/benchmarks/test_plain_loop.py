@@ -7,7 +7,7 @@ from benchmarks.speed import prepare
 
 from tests.helpers import relative_error
 
-SMALL = {"steps": 2, "epochs": 4, "batch_size": 12, "dtype": "float64", "learning_rate": 0.02}
+SMALL = {"steps": 2, "epochs": 4, "batch_size": 12, "dtype": "float64", "clip_norm": None}
 
 
 @pytest.mark.parametrize("name", ["LeNet", *(name for name in OWN if name != "LSTM")])

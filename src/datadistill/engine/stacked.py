@@ -16,7 +16,15 @@ from ..core.network import Loss, Network, Weights
 from ..core.random import stream
 from . import layers
 from .choice import may_use_kernels
-from .kernels import NARROW, Convolution, Kernels, Pooling, kernels_for, make_convolution
+from .kernels import (
+    NARROW,
+    Convolution,
+    Kernels,
+    Pooling,
+    kernels_for,
+    make_convolution,
+    worth_while,
+)
 from .layers import Compute, Names
 
 
@@ -231,7 +239,7 @@ class _Program:
         pooling: Pooling | None,
     ) -> Convolution | None:
         """The C code for a convolution, if it is faster than torch's, and in use."""
-        if not may_use_kernels():
+        if not may_use_kernels() or not worth_while(kernel, pooling):
             return None
         self.kernels = kernels_for(kernel, padding, pooling, self._like) or self.kernels
         return make_convolution(image, kernel, padding, pooling, self._like)

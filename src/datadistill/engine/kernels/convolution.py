@@ -11,7 +11,7 @@ from ..box import Boxed, box
 from .library import Kernels, kernels
 
 NARROW = 32  # channels; torch's own convolutions are faster of more, on either side
-UNPOOLED = 16  # times the kernel's pixels: the same for the product of channels without pooling
+UNPOOLED = 16  # times the pixels of a kernel: as many products of channels, without pooling
 LANES = 16  # images that are computed side by side, at most
 LARGEST_POOL = 15  # its pixels are numbered in one byte
 
@@ -171,11 +171,19 @@ def kernels_for(
     """The kernels of this machine for such a convolution; None if torch's own is as fast."""
     possible = (
         like.device.type == "cpu"
-        and kernel[0] * kernel[1] <= (NARROW**2 if pooling else UNPOOLED * kernel[2] * kernel[3])
+        and kernel[0] * kernel[1] <= NARROW**2
         and all(p < k for p, k in zip(padding, kernel[2:], strict=True))
         and (pooling is None or pooling.size <= LARGEST_POOL)
     )
     return kernels(like.dtype) if possible else None
+
+
+def worth_while(kernel: tuple[int, ...], pooling: Pooling | None) -> bool:
+    """Whether a convolution that there are kernels for is faster than torch's.
+
+    With pooling it is: torch would compute the pixels that are not chosen.
+    """
+    return pooling is not None or kernel[0] * kernel[1] <= UNPOOLED * kernel[2] * kernel[3]
 
 
 def _packed(x: Tensor) -> Tensor:

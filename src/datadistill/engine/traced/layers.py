@@ -19,7 +19,7 @@ from ...core.network import Network
 from ..bilinear import Maps, bilinear
 from ..box import box
 from ..choice import may_use_kernels
-from ..kernels import Kernels, kernels, make_convolution
+from ..kernels import Kernels, kernels, make_convolution, worth_while
 from ..kernels.normalisation import Normalisation, Rows, make_normalisation
 
 
@@ -128,10 +128,10 @@ def conv2d(
     made = None
     if groups > 1:
         made = _Grouped(x.shape, weight.shape, (stride, padding, dilation), groups)
-    elif (stride, dilation) == ((1, 1), (1, 1)) and may_use_kernels():
+    elif (stride, dilation) == ((1, 1), (1, 1)) and worth_while(tuple(weight.shape), None):
         image, kernel = (x.shape[1], x.shape[2], x.shape[3]), tuple(weight.shape)
-        made = make_convolution(image, kernel, padding, None, x)  # pyright: ignore[reportArgumentType]
-    if made is None:
+        made = may_use_kernels() and make_convolution(image, kernel, padding, None, x)  # pyright: ignore[reportArgumentType]
+    if not made:
         return None
     return bilinear(made, x.unsqueeze(0), weight.unsqueeze(0), own.unsqueeze(0)).squeeze(0)
 
