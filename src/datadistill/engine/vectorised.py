@@ -68,8 +68,8 @@ class Vectorised:
         after the other in less time than stacks of them.
         """
         on_cpu = self.network.device.type == "cpu"
-        kernels = self.stacked and self.stacked.kernels and self.stacked.kernels.functions
-        return self.side_by_side and (bool(kernels) or not on_cpu)
+        by_kernels = self.stacked is not None and self.stacked.by_kernels
+        return self.side_by_side and (by_kernels or not on_cpu)
 
     def losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
         """Returns ℓ(x, θ_j) for each of J networks, shape (J,); twice differentiable."""
