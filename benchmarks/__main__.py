@@ -32,6 +32,7 @@ NAMES = (
     "adaptation",
     "imagenet",
     "processes",
+    "one_network",
     "communication",
     "checkpoints",
     "data",

@@ -39,6 +39,7 @@ from ..engine import (
     using,
 )
 from ..engine.frozen_prefix import FrozenFeatures, Split, split_frozen
+from ..engine.shares import check_shares
 from ..engine.team import check_division
 from ..errors import NonFiniteError
 from ..evaluation.validation import Validation
@@ -132,7 +133,9 @@ class Distillation:
             distiller = _distiller(config, unrolled, initialization, objective, given, split)
             engine_of_run = _engine(distiller, config, team)
             distiller = replace(distiller, own_engine=engine_of_run, whole=network, view=view)
-        check_division(distiller.networks, team.size, fixed=initialization.fixed)
+        check_division(distiller.networks, team.size)
+        if distiller.networks < team.size:
+            check_shares(unrolled, objective)
         config = replace(
             config,
             networks=distiller.networks,
