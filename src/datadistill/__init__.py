@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .artefact import Claim, DistilledData, load
     from .baselines import Baseline
     from .core import view as views
-    from .core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
+    from .core.adjoint import Adjoint, BackGradient, RidgeHead, StoredGraph, Truncated
     from .core.distilled import Step, Steps
     from .core.initialization import FixedInit, Initialization, RandomInit
     from .core.learner import Learner
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .progress import Progress
     from .runs import RunConfig, distill, pretrain, resume
     from .tables import TableSettings, baseline_table, linear_bound, poisoning_table
+    from .tables.reproduction import reproduce
 else:
     __getattr__, __dir__ = on_first_use(__name__)
 
@@ -78,6 +79,7 @@ __all__ = [
     "Progress",
     "RandomInit",
     "Regression",
+    "RidgeHead",
     "RunConfig",
     "SoftLabels",
     "Step",
@@ -103,6 +105,7 @@ __all__ = [
     "models",
     "poisoning_table",
     "pretrain",
+    "reproduce",
     "resume",
     "verify",
     "views",
