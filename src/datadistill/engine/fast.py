@@ -142,7 +142,7 @@ class FastEngine:
 
         def group(chosen: range, _: object) -> Found:
             own = slice(chosen.start, chosen.stop)
-            return work(engine, {n: w[own] for n, w in theta0.items()}, mine[own])
+            return work(engine, {n: w[own] for n, w in theta0.items()}, computed[own])
 
         losses, gradient = _mean(groups.each(group))
         # Of one network that all have computed, all take the gradient of the one whose share it is.

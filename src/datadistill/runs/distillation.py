@@ -137,7 +137,8 @@ class Distillation:
             )
         check_division(distiller.networks, team.size)
         if distiller.networks < team.size:
-            check_shares(unrolled, objective)
+            for each in (unrolled, *others):
+                check_shares(each, objective)
         config = replace(
             config,
             networks=distiller.networks,
