@@ -46,6 +46,7 @@ from ..pools import at_most, check_enough
 from .config import MACHINE, RunConfig
 from .initialization import InitialWeights
 from .seams import Given, make, make_rule
+from .snapshots import are_images, is_due
 from .state import Measured, RunState
 from .store.fingerprint import fingerprint, recognised
 from .store.metrics import HeldOutScore, LearningRates, MetricsRow
@@ -171,6 +172,14 @@ class Distillation:
     def images(self, state: DistillerState) -> Steps:
         """The distilled data as they stand: images, also where features are unrolled."""
         return self.distiller.parametrisation.images(state.kept)
+
+    def pictured(self, state: RunState) -> RunState:
+        """The state with a snapshot of its distilled images, if one is due."""
+        if not (is_due(state.outer_step) and are_images(self.data.input_shape)):
+            return state
+        images, normalization = self.images(state.distiller).inputs, self.data.normalization
+        pixels = normalization.undo(images) if normalization else images
+        return replace(state, snapshots=state.snapshots.taken(state.outer_step, pixels))
 
     def fingerprint(self, before: dict[str, str] | None = None) -> dict[str, str]:
         """Hashes of what the run works on; those of a checkpoint, where they are of the same data.

@@ -18,6 +18,7 @@ from ...core.optimizer import AdamState
 from ...engine import Engines
 from ...errors import ArtefactError, ConfigError, NonFiniteError, RunError
 from ..config import RunConfig, config_from
+from ..snapshots import Snapshots
 from ..state import Measured, RunState
 
 KEPT = 2
@@ -48,6 +49,7 @@ class _Header(_Record):
     engines: Engines = ()
     fingerprint: dict[str, str]
     log: Annotated[str, Field(pattern=r"^([0-9a-f]{8})?$")] = ""
+    snapshots: tuple[Count, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ def to_bytes(checkpoint: Checkpoint) -> bytes:
         engines=state.engines,
         fingerprint=checkpoint.fingerprint,
         log=checkpoint.log,
+        snapshots=state.snapshots.outer_steps,
     )
     # Tensors of one memory, such as moments that are both still zero, have no place in the format.
     tensors = {name: tensor.clone() for name, tensor in tensors.items()}
@@ -161,6 +164,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
             f"{path} is the checkpoint of outer step {header.outer_step}.",
             f"Rename it to {path_of(path.parent, header.outer_step).name}.",
         )
+    if header.snapshots and header.snapshots[-1] > header.outer_step:
+        raise ArtefactError(f"{path} has snapshots of later outer steps.", "Delete it.")
     return Checkpoint(state, config, header.fingerprint, header.log)
 
 
@@ -196,6 +201,7 @@ def check_like(state: RunState, fresh: DistillerState, distilled: Steps) -> None
     best = state.best
     if best is not None:
         fits &= _shapes(_fields(best.steps)) == _shapes(_fields(distilled))
+    fits &= state.snapshots.are_of(distilled.inputs)
     if not fits:
         raise RunError(
             "The shapes of the checkpoint's tensors do not match its configuration.",
@@ -212,7 +218,7 @@ def _fields(steps: Steps) -> dict[str, Tensor]:
 
 
 def _tensors(state: RunState) -> dict[str, Tensor]:
-    distiller = state.distiller
+    distiller, shots = state.distiller, state.snapshots
     trees = {
         "parameters": distiller.parameters,
         "constants": distiller.constants,
@@ -221,6 +227,7 @@ def _tensors(state: RunState) -> dict[str, Tensor]:
         "average": distiller.average,
         "best": _fields(state.best.steps) if state.best else {},
         "last": _fields(state.last.steps) if state.last else {},
+        "snapshots": {"pictures": shots.pictures} if shots.outer_steps else {},
     }
     return {f"{tree}/{name}": t for tree, named in trees.items() for name, t in named.items()}
 
@@ -250,4 +257,5 @@ def _state(header: _Header, tensors: dict[str, Tensor]) -> RunState:
         rejected_in_a_row=header.rejected_in_a_row,
     )
     best, last = measured("best/", header.best), measured("last/", header.last)
-    return RunState(distiller, best, last, header.seconds, header.engines)
+    shots = Snapshots(header.snapshots, **tree("snapshots/"))
+    return RunState(distiller, best, last, header.seconds, header.engines, shots)
