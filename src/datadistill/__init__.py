@@ -34,6 +34,7 @@ from .evaluation import (
 )
 from .pools import Pool, PoolInit
 from .progress import Progress
+from .report import Report, report
 from .runs import RunConfig, distill, pretrain, resume
 from .tables import TableSettings, baseline_table, linear_bound, poisoning_table
 from .version import __version__
@@ -68,6 +69,7 @@ __all__ = [
     "Progress",
     "RandomInit",
     "Regression",
+    "Report",
     "RunConfig",
     "SoftLabels",
     "Step",
@@ -90,6 +92,7 @@ __all__ = [
     "models",
     "poisoning_table",
     "pretrain",
+    "report",
     "resume",
     "verify",
 ]

@@ -129,7 +129,7 @@ def _never(_shape: object) -> bool:
 @pytest.fixture
 def here(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """That folder as the working directory; runs draw no pictures, which takes long."""
-    monkeypatch.setattr(outcome, "can_be_drawn", _never)
+    monkeypatch.setattr(outcome, "are_images", _never)
     monkeypatch.chdir(made)
     return made
 

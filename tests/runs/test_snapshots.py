@@ -7,17 +7,10 @@ import pytest
 import torch
 
 from datadistill.errors import RunError
-from datadistill.runs.snapshots import (
-    BYTES,
-    MOST,
-    Snapshots,
-    is_due,
-    pictures_of,
-    smaller,
-    spacing_at,
-)
+from datadistill.pixels import pictures_of
 from datadistill.runs.store.checkpoint import newest, write_checkpoint
 from datadistill.runs.store.folder import RunFolder
+from datadistill.runs.store.snapshots import BYTES, MOST, Snapshots, is_due, shrunk, spacing_at
 
 from .helpers import go, stop_after
 
@@ -49,10 +42,10 @@ def test_each_picture_is_stretched_to_its_own_range() -> None:
 
 def test_large_images_are_made_small_enough() -> None:
     images = torch.rand(10, 20, 3, 112, 112)
-    small = smaller(images)
+    small = shrunk(images)
     assert small.numel() <= BYTES
     assert small.shape[:3] == images.shape[:3]
-    assert smaller(torch.rand(10, 10, 1, 28, 28)).shape[-2:] == (28, 28)  # of the paper's runs
+    assert shrunk(torch.rand(10, 10, 1, 28, 28)).shape[-2:] == (28, 28)  # of the paper's runs
 
 
 def test_a_run_that_was_stopped_has_the_snapshots_of_one_that_never_was(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from ..data import DATA_SETS, DataSet, LabelledData
 from ..data.fetch import fetch
 from ..errors import ConfigError
 from ..files import check_writable
-from ..report.samples import can_be_drawn, draw_samples
+from ..pixels import are_images
+from ..report.samples import draw_samples
 from .console import Common, going_on, out, print_table
 
 MOST_CLASSES = 50
@@ -68,7 +69,7 @@ class Check:
         print_table(
             _targets(train, test) if train.labels.is_floating_point() else _balance(train, test)
         )
-        if not can_be_drawn(train.input_shape):
+        if not are_images(train.input_shape):
             command.say("The inputs are not grey or colour images; no picture was drawn.")
             return
         check_writable(output)

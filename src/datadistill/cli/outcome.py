@@ -3,8 +3,9 @@
 from .. import hints
 from ..artefact import DistilledData
 from ..core.seam import parse
+from ..pixels import are_images
 from ..report import draw
-from ..report.samples import can_be_drawn
+from ..report.making import tell, write_page
 from ..runs.store.folder import RunFolder
 from .console import Common, out
 
@@ -14,9 +15,12 @@ def show_result(command: Common, distilled: DistilledData, folder: RunFolder) ->
     out.print(str(distilled.claim), markup=False)
     out.print(f"run: {folder.path}", markup=False)
     out.print(f"distilled data: {folder.distilled}", markup=False)
-    if can_be_drawn(distilled.inputs.shape[2:]):
+    if are_images(distilled.inputs.shape[2:]):
         draw(distilled, folder.picture)
         out.print(f"picture: {folder.picture}", markup=False)
+    write_page(folder.report, [tell(folder.path, None)])
+    out.print(f"report: {folder.report}", markup=False)
+    command.say(f"More on that page: {hints.command('report', folder.path)}")
     command.say(f"Use them: {hints.command('train', folder.path, *_needed(distilled))}")
 
 

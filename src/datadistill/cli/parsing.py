@@ -25,6 +25,7 @@ from .flags import REGISTRY, description, yes_no
 from .pretrain import Pretrain
 from .quickstart import Quickstart
 from .recipes import Recipes
+from .report import Report
 from .reproduce import Reproduce
 from .resume import Resume
 from .train import Train
@@ -38,6 +39,7 @@ Command = (
     | Train
     | Evaluate
     | Verify
+    | Report
     | Reproduce
     | Recipes
     | Data
@@ -50,6 +52,7 @@ COMMANDS: dict[str, type[Command]] = {
     "train": Train,
     "evaluate": Evaluate,
     "verify": Verify,
+    "report": Report,
     "reproduce": Reproduce,
     "recipes": Recipes,
     "data": Data,

@@ -1,5 +1,6 @@
-"""Figures: pictures of distilled and of real images, and the curve of the linear bound."""
+"""What can be looked at: the page about a run, figures for papers, pictures of images."""
 
+from .making import Report, Sources, report
 from .picture import draw
 
-__all__ = ["draw"]
+__all__ = ["Report", "Sources", "draw", "report"]

@@ -42,14 +42,15 @@ from ..engine.frozen_prefix import FrozenFeatures, Split, split_frozen
 from ..engine.team import check_division
 from ..errors import NonFiniteError
 from ..evaluation.validation import Validation
+from ..pixels import are_images
 from ..pools import at_most, check_enough
 from .config import MACHINE, RunConfig
 from .initialization import InitialWeights
 from .seams import Given, make, make_rule
-from .snapshots import are_images, is_due
 from .state import Measured, RunState
 from .store.fingerprint import fingerprint, recognised
 from .store.metrics import HeldOutScore, LearningRates, MetricsRow
+from .store.snapshots import is_due
 from .team.processes import Processes
 
 REJECTIONS_ALLOWED = 5

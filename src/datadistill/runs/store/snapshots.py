@@ -3,16 +3,15 @@
 from dataclasses import dataclass, field
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from ..core.values import one_line, same
+from ...core.values import one_line, same
+from ...pixels import GREY_OR_COLOUR, are_images, pictures_of, smaller
 
 MOST = 40
 """Snapshots that a run keeps, beside that of its start."""
 BYTES = 2**19
 """Of one snapshot; larger pictures are made smaller."""
-GREY_OR_COLOUR = (1, 3)
 
 
 def _nothing() -> Tensor:
@@ -43,7 +42,7 @@ class Snapshots:
         if not (
             self.pictures.dtype == torch.uint8
             and len(shape) == 6
-            and shape[0] == len(steps) <= MOST + 1
+            and shape[0] == len(steps) <= MOST + 2
             and shape[3] in GREY_OR_COLOUR
             and list(steps) == sorted(set(steps))
         ):
@@ -58,18 +57,23 @@ class Snapshots:
         """
         spacing = spacing_at(outer_step)
         kept = [i for i, step in enumerate(self.outer_steps) if step % spacing == 0]
-        new = pictures_of(smaller(images))[None]
+        new = pictures_of(shrunk(images))
         if not kept:
-            return Snapshots((outer_step,), new)
-        steps = (*(self.outer_steps[i] for i in kept), outer_step)
-        return Snapshots(steps, torch.cat([self.pictures[kept], new]))
+            return Snapshots((outer_step,), new[None])
+        earlier = Snapshots(tuple(self.outer_steps[i] for i in kept), self.pictures[kept])
+        return earlier.followed(outer_step, new)
+
+    def followed(self, outer_step: int, picture: Tensor) -> "Snapshots":
+        """The same with one more picture (steps, images, …) at the end."""
+        steps = (*self.outer_steps, outer_step)
+        return Snapshots(steps, torch.cat([self.pictures, picture[None]]))
 
     def are_of(self, images: Tensor) -> bool:
         """Whether these are pictures of such images, or there are none."""
         if not self.outer_steps:
             return True
         shape = images.shape[2:]
-        return are_images(shape) and self.pictures.shape[1:] == smaller(images).shape
+        return are_images(shape) and self.pictures.shape[1:] == shrunk(images).shape
 
 
 def is_due(outer_step: int) -> bool:
@@ -82,31 +86,6 @@ def spacing_at(outer_step: int) -> int:
     return 1 << (max(outer_step - 1, 0) // MOST).bit_length()
 
 
-def are_images(shape: tuple[int, ...]) -> bool:
-    """Whether inputs of a shape are grey or colour images."""
-    return len(shape) == 3 and shape[0] in GREY_OR_COLOUR
-
-
-def pictures_of(images: Tensor) -> Tensor:
-    """Images (…, channels, height, width) as bytes, each stretched to its own range.
-
-    Distilled images go far beyond [0, 1].
-    """
-    images = images.detach().cpu().double()  # the range itself may be out of range
-    low, high = images.amin((-3, -2, -1), keepdim=True), images.amax((-3, -2, -1), keepdim=True)
-    return ((images - low) / (high - low).clamp_min(1e-12) * 255).round().to(torch.uint8)
-
-
-def smaller(images: Tensor, most: int = BYTES) -> Tensor:
-    """Images (steps, images, …) at the largest whole fraction of their size that fits.
-
-    Args:
-        images: The images.
-        most: Bytes that all of them may take, at one for each number.
-    """
-    factor, side = 1, min(images.shape[-2:])
-    while images.numel() // factor**2 > most and factor < side:
-        factor += 1
-    if factor == 1:
-        return images
-    return F.avg_pool2d(images.detach().flatten(0, 1), factor).unflatten(0, images.shape[:2])
+def shrunk(images: Tensor) -> Tensor:
+    """Images (steps, images, …) at a size at which a snapshot of them is small enough."""
+    return smaller(images, BYTES)
