@@ -35,6 +35,7 @@ NAMES = (
     "communication",
     "checkpoints",
     "data",
+    "start_up",
     "time_to_accuracy",
 )
 WHEN_ASKED = ("compiled",)

@@ -15,7 +15,7 @@ from collections.abc import Generator
 from dataclasses import replace
 from typing import NamedTuple
 
-from datadistill.core.device import DtypeName
+from datadistill.core.names import DtypeName
 from datadistill.engine.team import ALONE
 from datadistill.runs.config import RunConfig
 from datadistill.runs.distillation import Distillation

@@ -3,12 +3,12 @@
 import ast
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.processes import finished
 
 ROOT = Path(__file__).parent.parent
 
@@ -17,9 +17,8 @@ ROOT = Path(__file__).parent.parent
     "example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem
 )
 def test_an_example_runs(example: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(example)], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    done = finished("-c", example.read_text(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     assert "%" in done.stdout
 
 

@@ -2,8 +2,6 @@
 
 import ast
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from datadistill.pools.folder import PoolFolder
 from datadistill.runs.store.folder import RunFolder
 from datadistill.runs.store.restore import opened
 from datadistill.tables.result_cache import ResultCache
+from tests.processes import finished
 from tests.runs.helpers import go
 
 OURS = (
@@ -93,8 +92,7 @@ def test_a_temporary_file_of_a_killed_process_is_removed_at_the_next_start(tmp_p
         "files.write_atomically(Path(sys.argv[1]), b'half')"
     )
     path = tmp_path / "results.json"
-    ended = subprocess.run([sys.executable, "-c", program, str(path)], check=False)
-    assert ended.returncode == -signal.SIGKILL
+    assert finished("-c", program, path).returncode == -signal.SIGKILL
     (left,) = files.leftovers(tmp_path)
     assert left.read_bytes() == b"half"
     ResultCache.read(path, {})

@@ -20,7 +20,7 @@ import datadistill
 from .import_graph import NAME, ROOT, cycles, import_graph, modules
 
 LAYERS = [
-    {"errors", "flock", "hints", "notices", "private", "progress", "version"},
+    {"errors", "exports", "flock", "hints", "notices", "private", "progress", "version"},
     {"files", "importing", "durations", "reading"},
     {"lock", "bars", "markup", "pixels"},
     {"showing"},
@@ -29,7 +29,7 @@ LAYERS = [
     {"models", "data"},
     {"pools"},
     {"artefact"},
-    {"baselines", "evaluation", "theory"},
+    {"baselines", "evaluation", "exchange", "theory"},
     {"runs"},
     {"tables"},
     {"report"},

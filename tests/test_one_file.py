@@ -48,13 +48,20 @@ class Bounded(Plain, name="bounded"):
         steps = super().steps(parameters)
         return replace(steps, inputs=steps.inputs.tanh())
 """,
+    "core/view/dark.py": """
+from dataclasses import dataclass
+from .view import View
+
+@dataclass(frozen=True)
+class Dark(View, name="dark"):
+    def draw(self, stream):
+        return lambda images: images / 2
+""",
     "baselines/black.py": """
 import torch
-from .baseline import Baseline, register
+from .baseline import Baseline
 
-@register
-class Black(Baseline):
-    name = "black"
+class Black(Baseline, name="black"):
     deterministic = True
 
     def steps(self, data, layout, stream):
@@ -95,6 +102,7 @@ def test_one_new_file_of_each_kind_is_found_by_its_name(tmp_path: Path) -> None:
     flags = [
         *("--data", "few-digits", "--model", "tiny", "--update-rule", "sign"),
         *("--objective", "squared", "--parametrisation", "bounded", "--adjoint", "one-update"),
+        *("--view", "dark+shift"),
         *("--iterations", "3", "--threads", "1", "--networks", "2", "--test-networks", "2"),
     ]
     done = subprocess.run(
@@ -112,7 +120,7 @@ import datadistill as dd
 made = dd.load("run/distilled.safetensors")
 assert (made.rule.name, made.objective.name) == ("sign", "squared"), made.header
 assert made.header.architecture.name == "tiny"
-assert "black" in dd.baselines.BASELINES
+assert "black" in dd.Baseline.names()
 """
     again = [sys.executable, "-c", program]
     subprocess.run(again, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, check=True)

@@ -11,33 +11,43 @@ Example::
     print(dd.evaluate("digits.safetensors", test))
 """
 
-from . import baselines, data, models
-from .artefact import Claim, DistilledData, load
-from .baselines import Baseline
-from .core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
-from .core.distilled import Step, Steps
-from .core.initialization import FixedInit, Initialization, RandomInit
-from .core.learner import Learner
-from .core.objective import Classification, Objective, OwnObjective, Poisoning, Regression
-from .core.parametrisation import Parameters, Parametrisation, Plain, SoftLabels
-from .core.settings import DistillerConfig
-from .core.update import Adam, GradientDescent, Momentum, Nesterov, UpdateRule, WeightDecay
-from .data import LabelledData
-from .errors import DataDistillError
-from .evaluation import (
-    Evaluation,
-    OrdinaryTraining,
-    evaluate,
-    evaluate_ordinary,
-    learning_curve,
-    verify,
-)
-from .pools import Pool, PoolInit
-from .progress import Progress
-from .report import Report, report
-from .runs import RunConfig, distill, pretrain, resume
-from .tables import TableSettings, baseline_table, linear_bound, poisoning_table
+from typing import TYPE_CHECKING
+
+from .exports import on_first_use
 from .version import __version__
+
+if TYPE_CHECKING:
+    from . import baselines, data, models
+    from .artefact import Claim, DistilledData, load
+    from .baselines import Baseline
+    from .core import view as views
+    from .core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
+    from .core.distilled import Step, Steps
+    from .core.initialization import FixedInit, Initialization, RandomInit
+    from .core.learner import Learner
+    from .core.objective import Classification, Objective, OwnObjective, Poisoning, Regression
+    from .core.parametrisation import Parameters, Parametrisation, Plain, SoftLabels
+    from .core.settings import DistillerConfig
+    from .core.update import Adam, GradientDescent, Momentum, Nesterov, UpdateRule, WeightDecay
+    from .core.view import View
+    from .data import LabelledData
+    from .errors import DataDistillError
+    from .evaluation import (
+        Evaluation,
+        OrdinaryTraining,
+        evaluate,
+        evaluate_ordinary,
+        learning_curve,
+        verify,
+    )
+    from .exchange import export, import_images
+    from .pools import Pool, PoolInit
+    from .progress import Progress
+    from .report import Report, report
+    from .runs import RunConfig, distill, pretrain, resume
+    from .tables import TableSettings, baseline_table, linear_bound, poisoning_table
+else:
+    __getattr__, __dir__ = on_first_use(__name__)
 
 __all__ = [
     "Adam",
@@ -78,6 +88,7 @@ __all__ = [
     "TableSettings",
     "Truncated",
     "UpdateRule",
+    "View",
     "WeightDecay",
     "__version__",
     "baseline_table",
@@ -86,6 +97,8 @@ __all__ = [
     "distill",
     "evaluate",
     "evaluate_ordinary",
+    "export",
+    "import_images",
     "learning_curve",
     "linear_bound",
     "load",
@@ -95,4 +108,5 @@ __all__ = [
     "report",
     "resume",
     "verify",
+    "views",
 ]

@@ -24,6 +24,7 @@ from datadistill.core.distilled import Step
 from datadistill.core.network import Network, Weights
 from datadistill.core.objective import Classification
 from datadistill.core.random import stream
+from datadistill.data.running_statistics import Statistics
 from datadistill.engine.stacked import Stacked
 
 adversarial = importlib.import_module("datadistill.baselines.adversarial")
@@ -252,5 +253,5 @@ def test_100_real_images_of_usps_adapt_a_network_trained_on_digits(data_dir: Pat
         after=(100,),
     )
     stacked = network.stack([trained, adapted])
-    both = evaluation.test_networks(network, stacked, held_out, objective).values
+    both = evaluation.test_networks(network, stacked, held_out, objective, Statistics()).values
     assert both[1] > both[0] + 0.1

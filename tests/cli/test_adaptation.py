@@ -62,7 +62,7 @@ def test_baselines_see_the_augmentation_that_distillation_saw(
         seen.append(train.augmentation)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("datadistill.cli.evaluate.baseline_table", table)
+    monkeypatch.setattr("datadistill.tables.baseline_table", table)
     for augment in ("augment", "no-augment"):
         quick = ["--model", "linear", "--iterations", "1", "--test-networks", "1"]
         asked = ["distill", *quick, f"--{augment}", "--run", augment, "--quiet"]

@@ -3,8 +3,6 @@
 import hashlib
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Generator
 from dataclasses import replace
@@ -18,10 +16,9 @@ from PIL import Image
 from datadistill.data import DATA_SETS
 from datadistill.data.sources import Download, Source
 from tests.cli import helpers
+from tests.processes import finished, python
 
 from ..data.fetch.test_server import Site, fine, running_site
-
-COMMAND = [sys.executable, "-m", "datadistill", "data"]
 
 
 @pytest.fixture
@@ -217,9 +214,8 @@ def test_control_c_in_a_fetch_keeps_what_has_arrived(here: Path, site: Site) -> 
     content = os.urandom(1 << 20)
     checksum = f"md5:{hashlib.md5(content).hexdigest()}"
     url = site.serve("one", content, fine(pause=0.05), fine())
-    command = [sys.executable, "-c", INTERRUPTED, url, checksum, str(len(content))]
     part = here / "mnist" / "one.part"
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with python("-c", INTERRUPTED, url, checksum, str(len(content))) as process:
         while process.poll() is None and not (part.is_file() and part.stat().st_size > 50_000):
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
@@ -230,7 +226,7 @@ def test_control_c_in_a_fetch_keeps_what_has_arrived(here: Path, site: Site) -> 
 
 
 def test_a_row_is_a_line_where_the_output_is_piped(here: Path) -> None:
-    done = subprocess.run(COMMAND, capture_output=True, text=True, check=True)
+    done = finished("-m", "datadistill", "data")
     lines = [line for line in done.stdout.splitlines() if line.strip()]
     assert len(lines) == 3 + len(DATA_SETS)
     assert "\x1b" not in done.stdout

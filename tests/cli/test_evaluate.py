@@ -124,6 +124,12 @@ def test_another_architecture_is_trained_by_its_name(capsys: pytest.CaptureFixtu
     assert same["values"] == result(capsys, "random.safetensors", "--networks", "2")["values"]
 
 
+def test_data_for_one_network_are_tried_on_random_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    found = result(capsys, "fixed.safetensors", "--initialization", "random", "--networks", "3")
+    assert found["note"] == "random initialization, from data distilled for a fixed one"
+    assert len(found["values"]) == 3
+
+
 def test_ordinary_training_uses_no_schedule(capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--ordinary", "--optimizer", "adam", "--epochs", "2", "--batch-size", "4"]
     found = result(capsys, "random.safetensors", "--networks", "2", *flags)
@@ -140,6 +146,8 @@ def test_ordinary_training_uses_no_schedule(capsys: pytest.CaptureFixture[str]) 
         (["--batch-size", "3"], "--batch-size needs --ordinary"),
         (["--ordinary", "--curve"], "--curve cannot be combined with --ordinary"),
         (["--ordinary", "--epochs", "0"], "epochs is 0"),
+        (["--initialization", "random", "--baselines"], "cannot be combined with --baselines"),
+        (["--initialization", "fixed"], "--initialization is 'fixed'"),
         (["--memory", "0"], "memory is 0"),
         (["--networks", "0"], "networks is 0"),
         (["--model", "lenett"], "no network called 'lenett'"),

@@ -3,8 +3,6 @@
 import importlib.util
 import json
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from datadistill.cli.main import main
 from datadistill.progress import Progress
 from datadistill.runs.store.checkpoint import newest
 from tests.cli.helpers import run
+from tests.processes import finished
 
 QUICK = ["--iterations", "2", "--batch-size", "32", "--model", "linear"]
 
@@ -33,6 +32,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.usefixtures("pictures")
 def test_distil_train_and_evaluate(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("distill", *QUICK, "--initialization", "fixed", "--steps", "2") == 0
     output = capsys.readouterr().out
@@ -231,22 +231,19 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("command", ["distill --help", "recipes --help", "--version", "data"])
 def test_a_reader_that_goes_away_is_no_error(command: str) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-m", "datadistill", *command.split()],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={name: v for name, v in os.environ.items() if name != "PYTHONUNBUFFERED"},
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.close()  # long before Python has started
-        assert process.stderr is not None
-        assert process.stderr.read() == b""
-    assert process.returncode == 1
+    read, write = os.pipe()
+    os.close(read)  # long before Python has started
+    kept = {name: v for name, v in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = finished("-m", "datadistill", *command.split(), stdout=write, env=kept)
+    os.close(write)
+    assert done.stderr == ""
+    assert done.returncode == 1
 
 
 def test_python_m_datadistill_works_and_pipes_stay_clean(here: Path) -> None:
-    command = [sys.executable, "-m", "datadistill", "distill", *QUICK, "--initialization", "fixed"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    command = ["-m", "datadistill", "distill", *QUICK, "--initialization", "fixed"]
+    done = finished(*command)
+    assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0].endswith("% on digits test")
     said = done.stderr.splitlines()
     assert said == [
@@ -257,8 +254,8 @@ def test_python_m_datadistill_works_and_pipes_stay_clean(here: Path) -> None:
     ]
     assert said[1].startswith("Computed by: ")
     assert said[2].startswith("Measured here: ")
-    quiet = subprocess.run([*command, "--quiet"], capture_output=True, text=True, check=True)
-    assert quiet.stderr == ""
+    quiet = finished(*command, "--quiet")
+    assert (quiet.returncode, quiet.stderr) == (0, "")
 
 
 def test_a_mistyped_command_gets_one_line_with_the_right_one(

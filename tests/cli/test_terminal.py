@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +14,7 @@ from datadistill.bars import PlainConsole
 from datadistill.errors import DataDistillError, DataError, printable
 from tests.cli.helpers import run
 from tests.data import makers
+from tests.processes import finished
 
 ESCAPES = "\x1b]0;owned\x07\x9b31m\r\u202e"
 SHOWN = "\\u001b]0;owned\\u0007\\u009b31m\\u000d\\u202e"
@@ -173,13 +172,7 @@ def test_every_command_works_for_a_user_without_home_and_entry(
     )
     kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
     place = {} if cache is None else {"XDG_CACHE_HOME": str(tmp_path / cache)}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**kept, **place, "DATADISTILL_ENGINE": "plain"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = finished("-c", program, env={**kept, **place, "DATADISTILL_ENGINE": "plain"})
     assert done.returncode == 0, done.stderr
     assert "unexpected" not in done.stderr
     assert not Path("~").exists()

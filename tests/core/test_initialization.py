@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from datadistill.core.initialization import FixedInit, RandomInit, Scheme, networks_for
+from datadistill.core.initialization import FixedInit, RandomInit, networks_for
+from datadistill.core.names import Scheme
 from datadistill.core.network import Network
 from datadistill.core.own_scheme import remember
 from datadistill.core.random import stream

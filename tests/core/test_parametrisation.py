@@ -7,7 +7,16 @@ import torch
 
 from datadistill.core.distilled import Steps
 from datadistill.core.objective import Classification, Objective, Regression
-from datadistill.core.parametrisation import RATES, Parameters, Parametrisation, Plain, SoftLabels
+from datadistill.core.parametrisation import (
+    LABELS,
+    RATES,
+    LabelKind,
+    Parameters,
+    Parametrisation,
+    Plain,
+    SoftLabels,
+)
+from datadistill.errors import ConfigError
 from tests.helpers import leaves, relative_error
 
 THREE = torch.Size([3])
@@ -26,13 +35,24 @@ def steps(objective: Objective) -> Steps:
 
 @pytest.mark.parametrize(
     "parametrisation",
-    [Plain(), Plain(learn_rates=False), Plain(learn_labels=True), SoftLabels()],
+    [
+        Plain(),
+        Plain(learn_rates=False),
+        Plain(learn_labels=True),
+        SoftLabels(),
+        Plain(labels="clipped"),
+        SoftLabels(labels="logits"),
+    ],
     ids=repr,
 )
 @pytest.mark.parametrize("objective", [Classification(), Regression()], ids=lambda o: o.name)
 def test_the_gradient_written_by_hand_is_the_derived_one(
     parametrisation: Plain, objective: Objective
 ) -> None:
+    if not objective.has_classes and parametrisation.labels:
+        with pytest.raises(ConfigError, match=r"no classes\.\nSet labels to soft"):
+            parametrisation.start(steps(objective), objective, THREE)
+        return
     parameters = parametrisation.start(steps(objective), objective, THREE)
     made = parametrisation.steps(parameters)
     gradient = Steps(*(torch.randn(t.shape, dtype=torch.float64) for t in leaves(made).values()))
@@ -58,6 +78,45 @@ def test_what_is_learned_is_as_asked() -> None:
     made = soft.steps(soft.start(given, Classification(), THREE))
     assert torch.equal(made.labels, torch.eye(3).double()[given.labels])
     torch.testing.assert_close(made.learning_rates, given.learning_rates, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_logits_start_close_to_one_hot_and_stay_probabilities(outputs: int) -> None:
+    given, judge = steps(Classification()), Classification()
+    hard = given.labels % max(outputs, 2)
+    logits = Plain(labels="logits")
+    parameters = logits.start(
+        Steps(given.inputs, hard, given.learning_rates), judge, torch.Size([outputs])
+    )
+    soft = logits.steps(parameters).labels
+    expected = judge.soft_labels(torch.Size([outputs]), hard)
+    assert (soft - expected).abs().max() < 0.1
+    assert torch.equal(soft.argmax(-1) if outputs > 1 else soft.round(), hard.to(soft.dtype))
+    moved = parameters.learned | {LABELS: 5 * torch.randn_like(parameters.learned[LABELS])}
+    made = logits.steps(parameters._replace(learned=moved)).labels
+    assert ((made > 0) & (made < 1)).all()
+    if outputs > 1:
+        torch.testing.assert_close(made.sum(-1), torch.ones(2, 3).double())
+
+
+def test_clipped_labels_are_never_negative_and_come_back() -> None:
+    clipped, free = Plain(labels="clipped"), Plain(labels="soft")
+    learned = {LABELS: torch.tensor([-1.0, 0.5]), "inputs": torch.tensor([-1.0])}
+    assert clipped.project(learned)[LABELS].tolist() == [0.0, 0.5]
+    assert clipped.project(learned)["inputs"].tolist() == [-1.0]
+    assert free.project(learned) == learned
+    # A label at 0 keeps its whole gradient.
+    parameters = clipped.start(steps(Classification()), Classification(), THREE)
+    gradient = clipped.steps(parameters)
+    assert torch.equal(clipped.pull_back(parameters, gradient)[LABELS], gradient.labels)
+
+
+@pytest.mark.parametrize(("kind", "learn"), [("hard", True), ("soft", False)])
+def test_labels_that_are_learned_and_not_learned_are_refused(kind: LabelKind, learn: bool) -> None:
+    with pytest.raises(ConfigError, match="Leave learn_labels out"):
+        Plain(labels=kind, learn_labels=learn)
+    with pytest.raises(ConfigError, match="Soft labels are not hard"):
+        SoftLabels(labels="hard")
 
 
 @dataclass(frozen=True)

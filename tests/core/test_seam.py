@@ -18,9 +18,10 @@ from datadistill.core.objective import Objective, OwnObjective, Poisoning
 from datadistill.core.parametrisation import Parametrisation, Plain
 from datadistill.core.seam import Seam, parse
 from datadistill.core.update import Adam, GradientDescent, Momentum, UpdateRule, WeightDecay
+from datadistill.core.view import Combined, Rotate, Shift, View
 from datadistill.errors import ConfigError
 
-SEAMS: list[type[Seam]] = [UpdateRule, Adjoint, Objective, Initialization, Parametrisation]
+SEAMS: list[type[Seam]] = [UpdateRule, Adjoint, Objective, Initialization, Parametrisation, View]
 
 
 def loss(logits: Tensor, labels: Tensor) -> Tensor:
@@ -38,6 +39,7 @@ EXAMPLES: dict[str, Seam] = {
     "fixed-pretrained": FixedInit(source="net.pth"),
     "plain": Plain(learn_rates=False, learn_labels=True),
     "own-loss": OwnObjective.of(loss),
+    "combined": Combined((Shift(0.25), Rotate(20.0))),
 }
 """Implementations that depend on something; the others are made of nothing."""
 
@@ -66,13 +68,17 @@ def test_every_implementation_is_the_same_after_a_file(seam: type[Seam], name: s
 def test_every_seam_has_its_built_in_implementations() -> None:
     found = {seam.seam: {name for other, name in BUILT_IN if other is seam} for seam in SEAMS}
     wrapping = {name for seam, name in BUILT_IN if name not in seam.names()}
-    assert wrapping == {"weight-decay", "own-loss"}  # no setting names them alone
+    assert wrapping == {"weight-decay", "own-loss", "combined"}  # no setting names them alone
     assert found == {
         "update rule": {"gradient-descent", "momentum", "nesterov", "adam", "weight-decay"},
         "adjoint": {"back-gradient", "stored-graph", "truncated"},
         "objective": {"classification", "regression", "poisoning", "own-loss"},
         "initialization": {"random", "fixed", "fixed-pretrained"},
         "parametrisation": {"plain", "soft-labels"},
+        "view": {
+            *("shift", "scale", "rotate", "flip", "cutout", "brightness", "contrast", "saturation"),
+            *("dsa", "digits", "combined"),
+        },
     }
 
 

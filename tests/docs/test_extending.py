@@ -9,7 +9,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import pytest
 import datadistill as dd
 from datadistill.cli.main import main
 from datadistill.tables import Counts
+from tests.processes import python
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text()
 FILES = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, flags=re.DOTALL))
@@ -34,14 +34,8 @@ def commands(marker: str) -> list[list[str]]:
 
 def start(folder: Path, arguments: list[str]) -> subprocess.Popen[str]:
     environment = {**os.environ, "COLUMNS": "200"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "datadistill", *arguments, "--quiet"],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    command = ["-m", "datadistill", *arguments, "--quiet"]
+    return python(*command, cwd=folder, env=environment, stderr=subprocess.STDOUT)
 
 
 def run(folder: Path, arguments: list[str], code: int = 0) -> str:
@@ -110,7 +104,7 @@ def test_a_killed_run_of_own_code_resumes_to_the_same_bytes(folder: Path, finish
     refused = run(folder, ["resume", "runs/killed"], code=2)
     assert "Code that only a file names is not run" in refused
     named = ["--data", "--model", "--update-rule", "--objective", "--parametrisation"]
-    own = flags(command, *named, "--initialization", "--adjoint")
+    own = flags(command, *named, "--initialization", "--adjoint", "--view")
     run(folder, ["resume", "runs/killed", *own])
     expected = (finished / "distilled.safetensors").read_bytes()
     assert (folder / "runs" / "killed" / "distilled.safetensors").read_bytes() == expected

@@ -44,6 +44,18 @@ from datadistill.core.update import (
     UpdateRule,
     WeightDecay,
 )
+from datadistill.core.view import (
+    Brightness,
+    Combined,
+    Contrast,
+    Cutout,
+    Flip,
+    Rotate,
+    Saturation,
+    Scale,
+    Shift,
+    View,
+)
 from datadistill.engine import FastEngine
 from datadistill.engine.frozen_prefix import FrozenFeatures, split_frozen
 from tests.helpers import AWKWARD, NETWORKS, Branches, relative_error
@@ -123,6 +135,7 @@ RULES: dict[str, UpdateRule] = {
 PARAMETRISATIONS: dict[str, Parametrisation] = {
     "plain": Plain(),
     "soft labels": SoftLabels(),
+    "logits": Plain(labels="logits"),
     "own parametrisation": LowRank(),
 }
 ADJOINTS: dict[str, Adjoint] = {
@@ -131,6 +144,11 @@ ADJOINTS: dict[str, Adjoint] = {
     "stored graph": StoredGraph(),
     "truncated, all": Truncated(WHOLE),
     "truncated": Truncated(2),
+}
+VIEWS: dict[str, View | None] = {
+    "no view": None,
+    "moved": Combined((Shift(0.4), Scale(), Rotate(), Flip())),
+    "coloured": Combined((Brightness(), Contrast(), Saturation(), Cutout(0.3))),
 }
 SCHEDULES = {"1 step": (1, 1), "3 steps": (3, 1), "2 steps, 3 epochs": (2, 3)}
 NETWORK_COUNTS = {"J=1": 1, "J=3": 3}
@@ -142,6 +160,7 @@ CHOICES: list[Mapping[str, Any]] = [
     ADJOINTS,
     SCHEDULES,
     NETWORK_COUNTS,
+    VIEWS,
 ]
 
 Case = tuple[str, ...]
@@ -179,9 +198,18 @@ def real_data(objective: Objective, outputs: int) -> Batch:
     return inputs, torch.arange(EXAMPLES) % max(outputs, 2)
 
 
+def fitting(parametrisation: Parametrisation, objective: Objective) -> Parametrisation:
+    """The same for an objective; one without classes has no logits to learn."""
+    kept = getattr(parametrisation, "labels", None)
+    if kept is None or objective.has_classes:
+        return parametrisation
+    assert isinstance(parametrisation, Plain)
+    return replace(parametrisation, labels="soft")
+
+
 def prepare(case: Case) -> tuple[Distiller, DistillerState, Batch]:
     """A distillation in float64 by the plain engine."""
-    network, objective, rule, parametrisation, adjoint, schedule, networks = case
+    network, objective, rule, parametrisation, adjoint, schedule, networks, view = case
     judge, outputs = OBJECTIVES[objective]
     batch = real_data(judge, outputs)
     with torch.random.fork_rng():
@@ -202,7 +230,8 @@ def prepare(case: Case) -> tuple[Distiller, DistillerState, Batch]:
         config,
         ADJOINTS[adjoint],
         RULES[rule],
-        PARAMETRISATIONS[parametrisation],
+        fitting(PARAMETRISATIONS[parametrisation], judge),
+        VIEWS[view],
     )
     return made, made.init(batch[0].shape[1:], batch[1]), batch
 
@@ -266,7 +295,7 @@ def test_frozen_layers_that_are_not_unrolled_have_the_gradient_of_the_whole_netw
 ) -> None:
     """By the plain engine of the whole, by the fast one of the head, and by finite differences."""
     case = ("branches", "classification", rule, parametrisation, "back-gradient")
-    made, state, batch = prepare((*case, "2 steps, 3 epochs", "J=3"))
+    made, state, batch = prepare((*case, "2 steps, 3 epochs", "J=3", "no view"))
     with torch.random.fork_rng():
         torch.manual_seed(0)
         frozen = Branches(6).requires_grad_(False)

@@ -8,9 +8,11 @@ from torch import Tensor, nn
 
 import datadistill as dd
 from datadistill.core.initialization import networks_for
+from datadistill.data.running_statistics import Statistics
 from datadistill.errors import ArtefactError, ConfigError, DataError, ModelError
 from datadistill.evaluation import FullTraining, learning_curve, train_on_all
 from datadistill.evaluation import test_networks as metrics_of
+from datadistill.evaluation.validation import Validation
 from tests.evaluation.helpers import NETWORKS
 
 testing_module = importlib.import_module("datadistill.engine.testing")
@@ -68,6 +70,42 @@ def test_held_out_networks_are_not_those_of_distillation(random: dd.DistilledDat
     held_out = random.initialization.sample(network, networks_for(0, "held-out network", range(20)))
     for one in held_out["fc1.weight"]:
         assert not any(torch.equal(one, other) for other in seen["fc1.weight"])
+
+
+def test_validation_networks_are_not_those_that_are_reported(
+    random: dd.DistilledData, digits: Digits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn, sample = list[Tensor](), dd.RandomInit.sample
+
+    def recorded(self: dd.RandomInit, network: Any, generators: Any) -> Any:
+        theta0 = sample(self, network, generators)
+        drawn.extend(theta0["fc1.weight"])
+        return theta0
+
+    monkeypatch.setattr(dd.RandomInit, "sample", recorded)
+    held_out = digits[0].hold_out(0.1, 0)[1]
+    Validation(held_out, random.network(), 8).measure(random)
+    validating, count = [*drawn], len(drawn)
+    dd.evaluate(random, held_out, networks=20)
+    assert count == 8
+    assert len(drawn) == 28
+    for one in validating:
+        assert not any(torch.equal(one, reported) for reported in drawn[8:])
+
+
+def test_data_for_a_fixed_network_can_be_tested_on_random_ones(
+    fixed: dd.DistilledData, digits: Digits
+) -> None:
+    small = digits[1].part(torch.arange(40), "test")
+    found = dd.evaluate(fixed.with_initialization(dd.RandomInit()), small, networks=3)
+    network = fixed.network()
+    theta0 = dd.RandomInit().sample(network, networks_for(0, "held-out network", [2]))
+    module = network.module({n: w[0] for n, w in theta0.items()})
+    trained = fixed.train(module, keep_weights=True)
+    inputs, labels = small.batch(slice(None), torch.device("cpu"), torch.float32)
+    assert found.values[2] == float((trained(inputs).argmax(1) == labels).double().mean())
+    assert found.note == "random initialization, from data distilled for a fixed one"
+    assert dd.evaluate(fixed, small) != found
 
 
 def test_results_read_well(
@@ -167,7 +205,7 @@ def test_the_curve_begins_untrained_and_ends_with_the_evaluation(
     assert curve[-1] == dd.evaluate(random, digits[1], networks=4, seed=1)
     network = random.network()
     theta0 = random.initial_weights(network, networks_for(1, "held-out network", range(4)))
-    untrained = metrics_of(network, theta0, digits[1], random.objective)
+    untrained = metrics_of(network, theta0, digits[1], random.objective, Statistics())
     assert curve[0].values == untrained.values
     few = learning_curve(random, digits[1], networks=4, seed=1, after=[2])
     assert few == [curve[2]]
@@ -180,7 +218,7 @@ def test_the_same_data_train_another_architecture(random: dd.DistilledData, digi
     network = dd.distill(digits[0], lenet, iterations=1, steps=1, validation=0).network()
     theta0 = random.initialization.sample(network, networks_for(0, "held-out network", range(3)))
     trained = random.train_networks(network, theta0)
-    expected = metrics_of(network, trained, digits[1], random.objective)
+    expected = metrics_of(network, trained, digits[1], random.objective, Statistics())
     assert result.losses == pytest.approx(expected.losses, rel=1e-4)
     with pytest.raises(ArtefactError, match="does not fit these distilled data"):
         dd.evaluate(random, digits[1], module=lenet, networks=3)

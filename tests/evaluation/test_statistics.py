@@ -1,15 +1,23 @@
 """Which running statistics figures are measured with, and that claims say so."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from torch.optim.swa_utils import update_bn
 
 import datadistill as dd
 from datadistill.artefact.header import Claim
+from datadistill.baselines import Layout, RandomReal
+from datadistill.baselines.adversarial import AdversarialSettings, adapt_few_shot
 from datadistill.errors import DataError
+from datadistill.evaluation import attack, victims_of
+from datadistill.tables import Counts, TableSettings, baseline_table
 
 from ..models.own_networks import BatchNorm
 from ..models.test_own_networks import accuracy
@@ -101,3 +109,103 @@ def test_networks_without_running_statistics_state_none(digits8: Digits) -> None
     found = dd.evaluate(made, test, networks=1, statistics=train)
     assert found.statistics is None
     assert found == dd.evaluate(made, test, networks=1)
+
+
+def one_by_one(
+    weights: Mapping[str, torch.Tensor], batches: torch.Tensor, test: dd.LabelledData
+) -> float:
+    """The accuracy at batch size 1, with statistics that plain PyTorch measures on batches."""
+    module = BatchNorm()
+    module.load_state_dict({n: w for n, w in weights.items() if "running" not in n}, strict=False)
+    update_bn(batches, module)  # pyright: ignore[reportArgumentType]
+    return accuracy(module, test, 1)
+
+
+def all_of(data: dd.LabelledData) -> torch.Tensor:
+    """All inputs as one batch."""
+    return data.batch(slice(None), torch.device("cpu"), torch.float32)[0][None]
+
+
+def test_a_pool_has_the_accuracies_of_networks_with_statistics_of_its_training_data(
+    digits8: Digits, tmp_path: Path
+) -> None:
+    train, test = digits8
+    given: dict[str, Any] = {"epochs": 2, "batch_size": 32, "lr": 0.01, "validation": 0.2}
+    pool = dd.pretrain(train, BatchNorm(), tmp_path, networks=2, held_out=1, test=test, **given)
+    rest, validation = train.hold_out(0.2, 0)
+    for number in range(2):
+        weights = pool.network("train", number)
+        for data in (validation, test):
+            found = pool.accuracies("train", test=data is test)[number]
+            assert found == pytest.approx(one_by_one(weights, all_of(rest), data))
+
+
+def test_networks_are_attacked_with_statistics_of_the_data_they_were_trained_on(
+    digits8: Digits,
+) -> None:
+    train, test = digits8
+    made = dd.distill(
+        train,
+        BatchNorm(),
+        objective=dd.Poisoning(attacked=3, target=8),
+        initialization=dd.FixedInit(scheme="he-normal"),
+        iterations=2,
+        batch_size=64,
+        outer_lr=0.3,
+    )
+    victims = victims_of(made, test, statistics=train)
+    found = attack(made.steps, victims)
+    assert found.statistics == "digits train"
+    before = {name: w[0] for name, w in victims.sample(range(1)).items()}
+    trained = made.train(statistics=train).state_dict()
+    for weights, figures in ((before, found.before), (trained, found.after)):
+        right = sum(score.examples * score.mean for score in figures.by_class) / len(test)
+        assert right == pytest.approx(one_by_one(weights, all_of(train), test))
+    others = victims.others(test, 1)
+    assert others.statistics is victims.statistics
+    by_images = attack(made.steps, victims_of(made, test))
+    assert by_images.statistics == "distilled images"
+    assert by_images.after != found.after
+
+
+def test_adapted_networks_have_statistics_of_the_few_images_of_the_target(
+    digits8: Digits, tmp_path: Path
+) -> None:
+    source, test = digits8
+    given: dict[str, Any] = {"epochs": 1, "batch_size": 32, "lr": 0.01}
+    pool = dd.pretrain(source, BatchNorm(), tmp_path, networks=2, held_out=1, **given)
+    target, tested = (
+        replace(data, inputs=torch.as_tensor(data.inputs).flip(-1), name="mirrored")
+        for data in (source, test)
+    )
+    made = dd.distill(
+        target, BatchNorm(), initialization=dd.PoolInit(pool), steps=2, iterations=1, batch_size=64
+    )
+    few = Counts(
+        sets=1,
+        drawn=2,
+        kept=1,
+        picking_networks=1,
+        choosing_sets=1,
+        choosing_networks=1,
+        examples=64,
+        full_networks=1,
+        few_shot_networks=1,
+        few_shot_choosing=1,
+        few_shot_updates=(2,),
+    )
+    table = baseline_table(
+        made, target, tested, source=source, settings=TableSettings(counts=few, networks=1)
+    )
+    row = table["few-shot adversarial"]
+    lr, confusion = (float(word) for word in re.findall(r"(?:lr|γ) ([\d.e-]+)", row.chosen))
+    images = RandomReal().draw(target.hold_out(0.1, seed=0)[0], Layout.of(made.network(), 2, 10), 0)
+    (adapted,) = adapt_few_shot(
+        made.network().module(pool.network("held-out", 0)),
+        source,
+        images.inputs.flatten(0, 1),
+        images.labels.flatten(),
+        AdversarialSettings(confusion=confusion, lr=lr),
+        after=(2,),
+    )
+    assert row.values[0][0] == pytest.approx(one_by_one(adapted, images.inputs, tested))

@@ -1,9 +1,6 @@
 """Run folders of an earlier version: resumed, extended, begun again, evaluated, verified."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +8,7 @@ import pytest
 import torch
 
 import datadistill as dd
+from tests.processes import finished
 
 from .helpers import (
     EXPECTED,
@@ -74,12 +72,7 @@ def test_python_goes_on_to_the_same_end(name: str, here: Path) -> None:
 
 def test_another_process_goes_on_too(here: Path) -> None:
     words = ["resume", str(copy_of("own", here)), "--quiet", *NAMED_AGAIN["own"]]
-    done = subprocess.run(
-        [sys.executable, "-m", "datadistill", *words],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
+    done = finished("-m", "datadistill", *words)
     assert done.returncode == 0, done.stderr
     made = dd.load(here / "own" / "distilled.safetensors")
     assert_reaches_what_the_old_version_reached(made, "own")

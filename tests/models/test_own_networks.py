@@ -1,8 +1,7 @@
 """Ten own networks: distil → save → load → train → plain PyTorch → evaluate → verify."""
 
+import functools
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch
 from torch import nn
 
 import datadistill as dd
+from tests.processes import finished
 
 from ..cli.helpers import run
 from . import own_networks
@@ -65,22 +65,23 @@ def figures_of(distilled: dd.DistilledData, test: dd.LabelledData) -> dict[str, 
     }
 
 
-def test_ten_own_networks_reach_in_a_new_process_what_they_claim(
-    digits8: tuple[dd.LabelledData, dd.LabelledData], tmp_path: Path
-) -> None:
-    train, test = digits8
+@functools.cache
+def made_in_python(name: str) -> dd.DistilledData:
+    train, test = dd.data.load("digits", size=8)
+    init, network = dd.FixedInit(scheme="module"), BY_NAME[name]()
+    return dd.distill(train, network, initialization=init, test=test, device="cpu", **SETTINGS)
+
+
+def test_ten_own_networks_reach_in_a_new_process_what_they_claim(tmp_path: Path) -> None:
     claimed: dict[str, float] = {}
-    for name, network in BY_NAME.items():
-        init = dd.FixedInit(scheme="module")
-        made = dd.distill(
-            train, network(), initialization=init, test=test, device="cpu", **SETTINGS
-        )
+    for name in BY_NAME:
+        made = made_in_python(name)
         assert made.claim
         claimed[name] = made.claim.mean
         made.save(tmp_path / f"{name}.safetensors")
     later = "import sys; sys.path.append(sys.argv[1])\n" + LATER
-    command = [sys.executable, "-c", later, str(Path(__file__).parents[2])]
-    found = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    found = finished("-c", later, Path(__file__).parents[2], cwd=tmp_path)
+    assert found.returncode == 0, found.stderr
     for name, figures in json.loads(found.stdout).items():
         assert figures == dict.fromkeys(figures, claimed[name]), name
 
@@ -94,11 +95,8 @@ def test_ten_own_networks_reach_on_the_command_line_what_python_claims(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    train, test = digits8
-    init = dd.FixedInit(scheme="module")
-    made = dd.distill(
-        train, BY_NAME[name](), initialization=init, test=test, device="cpu", **SETTINGS
-    )
+    _, test = digits8
+    made = made_in_python(name)
     assert made.claim
 
     flags = [f"--{n.replace('_', '-')}={value}" for n, value in SETTINGS.items()]

@@ -67,3 +67,32 @@ def test_what_is_no_image_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not images"):
         draw(made, tmp_path / "a.png")
     assert not list(tmp_path.iterdir())
+
+
+def test_learned_labels_are_shown_as_bars_below_their_images(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = (torch.rand(20, 1, 28, 28), torch.arange(20) % 10)
+    settings: dict[str, Any] = {"iterations": 1, "networks": 1, "validation": 0, "steps": 2}
+    made = dd.distill(data, dd.models.LeNet(), labels="soft", images_per_step=4, **settings)
+    heights: list[list[float]] = []
+    titles: list[str] = []
+
+    def bar(_: Axes, __: range, values: list[float], **___: object) -> None:
+        heights.append(values)
+
+    def title(_: Axes, label: str, **__: object) -> None:
+        titles.append(label)
+
+    monkeypatch.setattr(Axes, "bar", bar)
+    monkeypatch.setattr(Axes, "set_title", title)
+    draw(made, tmp_path / "a.png")
+    assert len(heights) == len(made) == 8
+    for label, bars in zip(made.labels.flatten(0, 1), heights, strict=True):
+        torch.testing.assert_close(torch.tensor(bars), label / label.abs().max())
+    # Two of eight images stand for two classes each.
+    assert {frozenset(title.split()) for title in titles[:2]} == {
+        frozenset("08"),
+        frozenset("19"),
+    }
+    assert titles[2:] == [*"234567"]

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch
 
 import datadistill as dd
 from datadistill.runs.store.folder import RunFolder
+from tests.processes import python
 
 RESULTS = ("distilled.safetensors", "best.safetensors", "last.safetensors", "results.json")
 
@@ -95,14 +95,7 @@ def start(
 ) -> subprocess.Popen[str]:
     """A real process: ``datadistill``, or a program of the test's own."""
     how = ["-m", "datadistill"] if program is None else ["-c", program]
-    return subprocess.Popen(
-        [sys.executable, *how, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"} | (variables or {}),
-        **options,
-    )
+    return python(*how, *arguments, env=os.environ | (variables or {}), **options)
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str]:

@@ -75,6 +75,8 @@ PAIRS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"update_rule": "momentum", "momentum": 0.5}, {"update_rule": dd.Momentum(0.5)}),
     ({"update_rule": "adam"}, {"update_rule": dd.Adam()}),
     ({"parametrisation": "soft-labels"}, {"parametrisation": dd.SoftLabels()}),
+    ({"view": "flip+rotate"}, {"view": dd.views.Combined((dd.views.Flip(), dd.views.Rotate()))}),
+    ({"labels": "logits"}, {"parametrisation": dd.Plain(labels="logits")}),
     ({"initialization": "fixed", "init_seed": 4}, {"initialization": dd.FixedInit(seed=4)}),
 ]
 

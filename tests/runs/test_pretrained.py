@@ -40,6 +40,22 @@ def test_evaluation_begins_with_the_held_out_networks_of_the_pool(pool: dd.Pool)
         distill(initialization=dd.PoolInit(pool), test_networks=11)
 
 
+def test_validation_never_reads_the_networks_that_are_reported(
+    pool: dd.Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, network = set[str](), dd.Pool.network
+
+    def recorded(self: dd.Pool, part: Any, number: int) -> Any:
+        read.add(part)
+        return network(self, part, number)
+
+    monkeypatch.setattr(dd.Pool, "network", recorded)
+    made = distill(initialization=dd.PoolInit(pool), validation=0.2, validate_every=2)
+    assert made.claim
+    assert (made.claim.split, read) == ("validation", {"train"})
+    assert dd.verify(made, DATA.hold_out(0.2, 0)[1]).found.mean == made.claim.mean
+
+
 def test_an_artefact_names_its_pool_and_needs_it(pool: dd.Pool, tmp_path: Path) -> None:
     made = distill(initialization=dd.PoolInit(pool, networks=12), test=TEST)
     made.save(tmp_path / "a.safetensors")

@@ -125,7 +125,7 @@ def test_the_plain_engine_runs_every_recipe(
         raise AssertionError("the fast engine computes")
 
     monkeypatch.setattr(PlainEngine, "record", counted)
-    monkeypatch.setattr("datadistill.cli.distill.show_result", no_picture)
+    monkeypatch.setattr("datadistill.cli.outcome.show_result", no_picture)
     for kind in (FastEngine, Stacked):
         monkeypatch.setattr(kind, "__init__", forbidden)
     run = ["--engine", "plain", "--test-networks", "1", "--run", str(tmp_path / "run"), "--quiet"]

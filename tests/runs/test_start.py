@@ -9,12 +9,12 @@ import datadistill as dd
 from datadistill.baselines import AverageReal, KMeans, Layout
 from datadistill.core.settings import DistillerConfig
 from datadistill.errors import ConfigError
-from datadistill.runs.config import PAPER, RunConfig, config_from
+from datadistill.runs.config import BEYOND, PAPER, RunConfig, config_from
 from datadistill.runs.distillation import Distillation
 from datadistill.runs.recipes import read_recipe, recipe_names
 
 OUTER = (
-    *("batch_size", "networks", "outer_lr", "rates_lr", "betas"),
+    *("batch_size", "networks", "outer_lr", "rates_lr", "labels_lr", "betas"),
     *("outer_schedule", "decay", "decay_every", "clip_norm", "averaging"),
 )
 
@@ -48,11 +48,14 @@ def test_learning_rates_are_written_with_their_factor_and_learned_without() -> N
         made = Distillation.prepare(config, train, dd.models.Linear())
         state, _ = made.advance(made.start())
         state, _ = made.advance(state)
-        best = made.best(state)
+        best, measured = made.best(state), state.best
         assert best is not None
-        for kept in (made.last(state), best):
-            wanted = made.images(state.distiller).learning_rates * config.rates_factor
-            assert torch.equal(kept.learning_rates, wanted)
+        assert measured is not None
+        for kept, steps in (
+            (made.last(state), made.images(state.distiller)),
+            (best, measured.steps),
+        ):
+            assert torch.equal(kept.learning_rates, steps.learning_rates * config.rates_factor)
         assert best.header.claim is not None
         return made.images(state.distiller).learning_rates, best, best.header.claim.mean
 
@@ -78,7 +81,9 @@ def test_objectives_without_classes_start_from_noise_alone() -> None:
 def test_the_preset_paper_is_the_schedule_of_algorithm_1() -> None:
     plain = DistillerConfig()
     assert {n: v for n, v in PAPER.items() if n in OUTER} == {n: getattr(plain, n) for n in OUTER}
-    assert {*PAPER} == {*OUTER, "start", "keep"}
+    assert {*PAPER} == {*OUTER, *BEYOND, "start", "keep"}
+    default = RunConfig()
+    assert {name: getattr(default, name) for name in BEYOND} == BEYOND
     ours = RunConfig()
     assert ours.outer_schedule == "cosine"
     for name in recipe_names():

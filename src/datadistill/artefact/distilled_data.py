@@ -18,10 +18,12 @@ from ..core.objective import Objective
 from ..core.update import UpdateRule, training
 from ..core.values import same, short
 from ..data import Normalization
+from ..data.running_statistics import Statistics
 from ..engine import engine_for
 from ..errors import ArtefactError, PoolError
 from ..models.description import weights_hash
 from ..pools import Pool
+from ..pools.initialization import PoolInit as PoolInit  # where it registers
 from ..progress import Progress, ProgressCallback, silent
 from ..showing import shown
 from .architecture import fit
@@ -33,7 +35,6 @@ from .finite import checked
 from .header import Header
 from .notebook import as_html
 from .real_data import statistics_data
-from .statistics import Statistics
 
 CARRY_LIMIT = 256 * 2**20
 """Bytes of initial weights and constants above which a file holds only their hash."""
@@ -53,6 +54,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         module: The network itself, if available.
         own_objective: The objective itself, if available.
         pool: The pool of a random pre-trained initialization, if available.
+        instead: Another initialization than the one they are for, if it is to be used.
     """
 
     steps: Steps
@@ -62,6 +64,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
     module: nn.Module | None = field(default=None, compare=False)
     own_objective: Objective | None = field(default=None, compare=False)
     pool: Pool | None = field(default=None, compare=False)
+    instead: Initialization | None = field(default=None, compare=False)
 
     __eq__ = same
 
@@ -114,6 +117,8 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
     @property
     def initialization(self) -> Initialization:
         """The distribution of initial weights they are for; of a pool, what is held out of it."""
+        if self.instead:
+            return self.instead
         record, weights = self.header.initialization.record(), self._carried("initial/")
         if weights and ":" in record["name"]:  # a user's own is not needed to use its weights
             return FixedInit(weights=weights, source=record["name"])
@@ -186,9 +191,21 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
                 )
         return replace(self, pool=pool)
 
+    def with_initialization(self, initialization: Initialization) -> "DistilledData":
+        """Returns the same distilled data to be used on other initial weights than they are for.
+
+        Example::
+
+            for_one = dd.load("mnist-fixed-10.safetensors")
+            dd.evaluate(for_one.with_initialization(dd.RandomInit()), test)
+        """
+        return replace(self, instead=initialization)
+
     @property
     def has_own_pool(self) -> bool:
         """Whether the pool, if one is needed, is available and the one that was distilled for."""
+        if self.instead:
+            return True
         record = self.header.initialization.pool
         return record is None or bool(self.pool and self.pool.origin.identity == record.identity)
 

@@ -15,7 +15,8 @@ from pydantic import (
     model_validator,
 )
 
-from ..core.initialization import Initialization, Scheme
+from ..core.initialization import Initialization
+from ..core.names import Scheme
 from ..core.objective import Objective
 from ..core.seam import Record, Seam
 from ..core.update import UpdateRule

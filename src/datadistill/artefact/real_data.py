@@ -10,9 +10,9 @@ from ..core.objective import Objective
 from ..data import LabelledData, Normalization, as_data
 from ..data.labels import as_classes, in_order_of
 from ..data.normalizing import has_pixels
+from ..data.running_statistics import BATCH
 from ..errors import DataWarning
 from .header import Header
-from .statistics import BATCH
 
 
 def real_data(

@@ -155,7 +155,7 @@ class FewShotAdversarial:
         self._encoder = _encoder(self.module, images[:2])
         self._network = self._learner(self.module, self.network_gradient, CONFUSED, settings.lr)
         self._theta = next(self._network)
-        width = self.encode(self._theta, images[:1])[0].shape[1]
+        width = self.encode(self._theta, images[:2])[0].shape[1]
         self._discriminator = _discriminator(2 * width, seed).to(images)
         self._judge = self._learner(
             self._discriminator, self.discriminator_gradient, Kind, settings.discriminator_lr

@@ -1,8 +1,12 @@
 """What distilled images start from: noise, or a baseline's images."""
 
+import math
+
+import torch
 from torch import Tensor
 
 from ..core.distiller import Distiller
+from ..core.layout import mixtures
 from ..data import LabelledData
 from ..errors import ConfigError
 from .average_real import AverageReal
@@ -29,6 +33,13 @@ def start_images(start: str, data: LabelledData, distiller: Distiller) -> Tensor
             f"The {objective.name} objective has no classes to start from by {start}.",
             "Set start to noise.",
         )
-    images = config.images_per_class * objective.classes(distiller.network.outputs)
-    layout = Layout.of(distiller.network, config.steps, images)
-    return STARTS[start].draw(data, layout, config.seed).inputs
+    classes = objective.classes(distiller.network.outputs)
+    if config.images_per_step is None:
+        layout = Layout.of(distiller.network, config.steps, config.images_per_class * classes)
+        return STARTS[start].draw(data, layout, config.seed).inputs
+    total = config.steps * config.images_per_step
+    layout = Layout.of(distiller.network, 1, math.ceil(total / classes) * classes)
+    images = STARTS[start].draw(data, layout, config.seed).inputs[0]
+    if total < classes:
+        images = torch.einsum("mc,c...->m...", mixtures(total, classes).to(images), images)
+    return images[:total].unflatten(0, (config.steps, config.images_per_step))

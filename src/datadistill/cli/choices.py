@@ -1,18 +1,18 @@
 """Flags that several commands share: which data, which network."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from torch import nn
-
-from .. import data, models
-from ..artefact import DistilledData, load
-from ..artefact.real_data import image_shape, real_data
-from ..core.objective import Objective
-from ..data import LabelledData
-from ..runs.seams import import_own
 from .console import Common
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from ..artefact import DistilledData
+    from ..data import LabelledData
 
 MEGABYTE = 2**20
 
@@ -30,9 +30,15 @@ class DataChoice(Common):
 
     def load(self, name: str, augment: bool | None = None) -> tuple[LabelledData, LabelledData]:
         """Reads the training and the test split."""
+        from .. import data
+
         return data.load(
             name, self.data_dir, size=self.size, channels=self.channels, augment=augment
         )
+
+    def statistics_for(self, distilled: DistilledData, name: str | None) -> LabelledData | None:
+        """The data that running statistics are measured on, if some are named."""
+        return self.load_for(distilled, name)[0] if name else None
 
     def load_for(
         self, distilled: DistilledData, name: str, augment: bool | None = None
@@ -44,6 +50,9 @@ class DataChoice(Common):
             name: The name or path of the data.
             augment: Whether training images are augmented.
         """
+        from .. import data
+        from ..artefact.real_data import image_shape, real_data
+
         shape = image_shape(distilled.inputs.shape[2:])
         splits = data.load(
             name,
@@ -82,6 +91,10 @@ class CodeChoice(Common):
 
     def load_artefact(self, path: Path) -> DistilledData:
         """Reads an artefact, with the code that is named for it."""
+        from ..artefact import load
+        from ..core.objective import Objective
+        from ..runs.seams import import_own
+
         found = import_own(self)
         distilled = load(path)
         own = found.get("objective")
@@ -101,4 +114,6 @@ class ModelChoice(Common):
         """The network, if one is named."""
         if self.model is None:
             return None
+        from .. import models
+
         return models.find(self.model, {}, models.parse_arguments(self.model_args))

@@ -1,22 +1,23 @@
 """``datadistill data``: which data sets are here, what is in them, and fetching more."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 from rich import box
 from rich.progress import DownloadColumn
 from rich.table import Table
 
-from .. import data, hints
-from ..data import DATA_SETS, DataSet, LabelledData
-from ..data.fetch import fetch
+from .. import hints
 from ..errors import ConfigError
 from ..files import check_writable
-from ..pixels import are_images
-from ..report.samples import draw_samples
 from .console import Common, going_on, out, print_table
+
+if TYPE_CHECKING:
+    from ..data import DataSet, LabelledData
 
 MOST_CLASSES = 50
 
@@ -27,9 +28,11 @@ Name = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
 class List:
     """List the data sets, their folders, and which are available."""
 
-    def run(self, command: "Data") -> None:
+    def run(self, command: Data) -> None:
         """Prints a table."""
-        folder = data.data_folder(command.data_dir)
+        from ..data import DATA_SETS, data_folder
+
+        folder = data_folder(command.data_dir)
         table = Table(
             "data set", "available", "folder", "description", box=box.SIMPLE, pad_edge=False
         )
@@ -55,13 +58,17 @@ class Check:
     output: Path | None = None
     """Picture to write. By default NAME-samples.png."""
 
-    def run(self, command: "Data") -> None:
+    def run(self, command: Data) -> None:
         """Prints counts, shape and balance of the classes, and writes the picture."""
+        from ..data import DATA_SETS, load
+        from ..pixels import are_images
+        from ..report.samples import draw_samples
+
         if self.output is not None and self.output.suffix.lower() != ".png":
             raise ConfigError(
                 f"{self.output} is not a PNG file.", "Choose an --output that ends in .png."
             )
-        train, test = data.load(self.name, command.data_dir, size=self.size, channels=self.channels)
+        train, test = load(self.name, command.data_dir, size=self.size, channels=self.channels)
         output = self.output or Path(f"{train.name}-samples.png")
         out.print(_summary(train, test), markup=False)
         if self.name in DATA_SETS and not DATA_SETS[self.name].canonical:
@@ -84,8 +91,11 @@ class Fetch:
     name: Name
     """Data set; datadistill data lists them."""
 
-    def run(self, command: "Data") -> None:
+    def run(self, command: Data) -> None:
         """Fetches what is missing, and says where it is."""
+        from ..data import DATA_SETS
+        from ..data.fetch import fetch
+
         with going_on(), command.bars(count=DownloadColumn()) as progress:
             fetched = fetch(self.name, command.data_dir, progress=progress, tell=command.say)
         if not fetched.files:

@@ -1,35 +1,31 @@
 """``datadistill distill``: distil a data set into an artefact, in a run folder."""
 
+from __future__ import annotations
+
 import time
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from tyro.constructors import StructConstructorSpec, StructFieldSpec, StructTypeInfo
 
 from ..core.settings import Settings
-from ..data import DATA_SETS
 from ..durations import parse_time, time_text
 from ..errors import ConfigError, FileError
-from ..runs import RunConfig
-from ..runs.config import NAMES, PAPER, config_from
-from ..runs.experiment import CODE_SETTINGS, Experiment, check_no_code, load
-from ..runs.follow import follow_torchrun, worker
-from ..runs.initialization import weights_file
-from ..runs.planning.budget import TimeBudget
-from ..runs.planning.cost import Cost, measure_cost
-from ..runs.planning.division import divided, flags_of, is_divided
+from ..runs.config import NAMES, PAPER, RunConfig, config_from
 from ..runs.recipes import Preset, read_recipe
-from ..runs.run import Run
 from ..runs.settings import GROUPS
-from ..runs.store.folder import RunFolder, free_folder
-from ..runs.store.tensorboard import check_installed
 from ..runs.store.yaml_files import read_config
-from ..runs.team.processes import Processes, is_worker, together
+from ..runs.team.environment import is_worker
 from .console import Common, Switch
 from .flags import REGISTRY, flags
-from .outcome import show_result
+
+if TYPE_CHECKING:
+    from ..runs.experiment import Experiment
+    from ..runs.planning.cost import Cost
+    from ..runs.store.folder import RunFolder
+    from ..runs.team.processes import Processes
 
 FIRST = (
     *("data", "model", "initialization", "steps", "epochs", "images_per_class", "learning_rate"),
@@ -71,6 +67,12 @@ class Distill(Common):
 
     def run(self) -> None:
         """Distils, tests once on the test set, and writes the artefact and its picture."""
+        from ..runs.experiment import CODE_SETTINGS, load
+        from ..runs.follow import follow_torchrun, worker
+        from ..runs.planning.division import divided, flags_of, is_divided
+        from ..runs.store.tensorboard import check_installed
+        from ..runs.team.processes import together
+
         config = _lasting(self.config)
         named = {name: getattr(config, name) for name in CODE_SETTINGS}
         if is_worker():
@@ -95,6 +97,11 @@ class Distill(Common):
     def _lead(
         self, loaded: Experiment, team: Processes, folder: RunFolder, deadline: float | None
     ) -> None:
+        from ..runs.planning.budget import TimeBudget
+        from ..runs.planning.cost import measure_cost
+        from ..runs.run import Run
+        from .outcome import show_result
+
         distillation, train, test = loaded.prepare(team), loaded.train, loaded.test
         config, budget = distillation.config, None
         self.say(
@@ -119,11 +126,13 @@ class Distill(Common):
                 distilled = run.go()
             show_result(self, distilled, folder)
 
-    def with_recipe(self) -> "Distill | None":
+    def with_recipe(self) -> Distill | None:
         """The defaults to parse the flags over again, if a recipe or a preset is named."""
         if self.recipe is None:
             return None if self.preset == "fast" else Distill(config=config_from(PAPER))
         recipe = read_recipe(self.recipe, self.preset)
+        from ..runs.experiment import CODE_SETTINGS, check_no_code
+
         default = RunConfig()
         said = {name: getattr(self.config, name) for name in CODE_SETTINGS}
         given = {name: value for name, value in said.items() if value != getattr(default, name)}
@@ -132,6 +141,8 @@ class Distill(Common):
         return Distill(config=recipe.config)
 
     def _folder(self) -> RunFolder:
+        from ..runs.store.folder import RunFolder, free_folder
+
         if self.run_folder is None:
             config = self.config
             kind = config.model.rpartition(":")[2].lower()
@@ -227,6 +238,9 @@ def _distill(**values: Any) -> Distill:
 
 def _lasting(config: RunConfig) -> RunConfig:
     """Paths that are still right when the run is resumed from another folder."""
+    from ..data import DATA_SETS
+    from ..runs.initialization import weights_file
+
     own = config.data not in DATA_SETS and Path(config.data).exists()
     weights = weights_file(config)
     return replace(

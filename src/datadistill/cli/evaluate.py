@@ -1,39 +1,29 @@
 """``datadistill evaluate``: how well distilled data train networks."""
 
+from __future__ import annotations
+
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 import tyro
-from torch import nn
 
-from .. import models
-from ..artefact import DistilledData
-from ..artefact.real_data import image_shape
-from ..core.device import DeviceName, resolve_device
-from ..data import DATA_SETS, LabelledData
+from ..core.names import DeviceName
 from ..errors import ConfigError
-from ..evaluation import (
-    Evaluation,
-    OrdinaryTraining,
-    evaluate,
-    evaluate_ordinary,
-    learning_curve,
-)
-from ..evaluation.poisoning import victims_of
-from ..pools import Pool
 from ..progress import ProgressCallback
-from ..runs.team.processes import Processes, together, world_size
-from ..tables import TableSettings, baseline_table
-from ..tables.adaptation import check_source
-from .artefacts import artefact_at, as_run_says, data_name, is_architecture_of, results_of
+from ..runs.team.environment import world_size
 from .choices import MEGABYTE, CodeChoice, DataChoice, ModelChoice, PoolChoice
 from .console import Common, Switch, going_on, out
-from .figures import as_json, class_table, curve_table
-from .poisoning import measure_attack, write_attack
-from .table import print_baselines
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from ..artefact import DistilledData
+    from ..data import LabelledData
+    from ..evaluation import Evaluation, OrdinaryTraining
+    from ..pools import Pool
+    from ..runs.team.processes import Processes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +51,11 @@ class Ordinary(Common):
                 f"--{flag} needs --ordinary: distilled data have a schedule of their own.",
                 f"Add --ordinary, or leave --{flag} out.",
             )
-        return OrdinaryTraining(**given) if self.ordinary else None
+        if not self.ordinary:
+            return None
+        from ..evaluation import OrdinaryTraining
+
+        return OrdinaryTraining(**given)
 
 
 @dataclass(frozen=True)
@@ -88,9 +82,12 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     pool has."""
     seed: int = 0
     """Seed of the held-out networks."""
+    initialization: str | None = field(default=None, kw_only=True)
+    """random: test networks with random weights, though the data are for a fixed network or a
+    pool. Or your own initialization, if the artefact has one."""
     statistics: str | None = None
     """Data set whose training split gives the running statistics of batch normalisation. By default
-    they are those of the distilled images."""
+    they are those of the distilled images; of the training split, for poisoning."""
     per_class: Switch = False
     """Print the figure of each class too."""
     curve: Switch = False
@@ -116,11 +113,21 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     def run(self) -> None:
         """Evaluates and prints mean ± standard deviation over networks."""
         ordinary = self._checked()
+        from .artefacts import artefact_at, as_run_says
+
         distilled = self.load_artefact(artefact_at(self.artefact))
         as_run_says(self, distilled)._measure(distilled, ordinary)
 
     def _measure(self, distilled: DistilledData, ordinary: OrdinaryTraining | None) -> None:
-        if not (self.baselines and distilled.header.initialization.kind == "fixed-pretrained"):
+        from ..core.initialization import RandomInit
+        from ..runs.team.processes import together
+        from .artefacts import data_name
+        from .figures import class_table, curve_table
+
+        if self.initialization == RandomInit.name:
+            scheme = distilled.header.initialization.scheme
+            distilled = distilled.with_initialization(RandomInit(scheme or "xavier-normal"))
+        elif not (self.baselines and distilled.header.initialization.kind == "fixed-pretrained"):
             distilled = self.with_pool(distilled)
         poisonous = distilled.objective.attacks
         if self.defence and not poisonous:
@@ -142,8 +149,8 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             return
         with together() as team, self.bars() as progress:
             data = test if self.split == "test" else train
-            used = self.load_for(distilled, self.statistics)[0] if self.statistics else None
-            results = self._evaluate(distilled, (data, used), ordinary, team, progress)
+            real = data, self.statistics_for(distilled, self.statistics)
+            results = self._evaluate(distilled, real, ordinary, team, progress)
         if self.json:
             out.print_json(json.dumps(self._as_json(results)))
             return
@@ -155,6 +162,8 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
 
     def _set_threads(self) -> None:
         """Sets the number of threads that is asked for, or tells the one that torch takes."""
+        import torch
+
         if self.threads is None:
             self.say(f"For a bit-identical result, use --threads {torch.get_num_threads()}.")
         else:
@@ -171,6 +180,18 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             raise ConfigError(
                 "--baselines compares after all updates, on the test data.",
                 "Leave --ordinary, --curve, --per-class and --split out.",
+            )
+        from ..core.initialization import RandomInit
+
+        given = self.initialization or RandomInit.name
+        if given != RandomInit.name and ":" not in given:
+            raise ConfigError(
+                f"--initialization is {given!r}.",
+                "Choose random, or name your own as file.py:Class.",
+            )
+        if self.baselines and self.initialization == RandomInit.name:
+            raise ConfigError(
+                "--initialization cannot be combined with --baselines.", "Leave one of them out."
             )
         if self.baselines and self.statistics:
             raise ConfigError(
@@ -190,6 +211,10 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
 
     def _attack(self, distilled: DistilledData, train: LabelledData, data: LabelledData) -> None:
         """Prints the effect of poisoning; with baselines and defences if they are asked for."""
+        from ..evaluation import victims_of
+        from .artefacts import results_of
+        from .poisoning import measure_attack, write_attack
+
         if world_size() > 1 or self.select != "train":
             raise ConfigError(
                 "Poisoning is evaluated in one process, with baselines chosen on training data.",
@@ -199,6 +224,8 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             "networks": self.networks,
             "module": self._module(distilled),
             "seed": self.seed,
+            # Those that are attacked were trained on real data.
+            "statistics": self.statistics_for(distilled, self.statistics) or train,
             "device": self.device,
             "memory": self.memory * MEGABYTE,
         }
@@ -223,6 +250,12 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
 
     def _compare(self, distilled: DistilledData, train: LabelledData, test: LabelledData) -> None:
         """Prints the baseline table; what is finished is kept and not computed again."""
+        from ..artefact.real_data import image_shape
+        from ..pools import Pool
+        from ..tables import TableSettings, baseline_table
+        from .artefacts import results_of
+        from .table import print_baselines
+
         results = results_of(self.artefact)
         pool = distilled.pool or (Pool(self.pool) if self.pool else None)
         choice = replace(self, **image_shape(distilled.inputs.shape[2:]))
@@ -258,6 +291,10 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
         team: Processes,
         progress: ProgressCallback,
     ) -> list[Evaluation]:
+        from ..core.device import resolve_device
+        from ..evaluation import evaluate, evaluate_ordinary, learning_curve
+        from .artefacts import is_architecture_of
+
         (data, statistics), module = real, self._module(distilled)
         own = module is None or is_architecture_of(module, distilled)
         settings: dict[str, Any] = {
@@ -281,11 +318,15 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
         """The network that is named, made for the distilled images if it is built in."""
         if self.model is None:
             return None
+        from .. import models
+
         known = distilled.header.architecture.arguments
         classes = known.get("classes") or len(distilled.class_names or ()) or 10
         return models.find_for(self.model, distilled.inputs.shape[2:], classes, self.model_args)
 
     def _as_json(self, results: list[Evaluation]) -> dict[str, Any]:
+        from .figures import as_json
+
         last = {"artefact": str(self.artefact), **as_json(results[-1])}
         return {**last, "curve": [as_json(one) for one in results]} if self.curve else last
 
@@ -294,6 +335,9 @@ def source_data(
     distilled: DistilledData, pool: Pool, target: str, choice: DataChoice
 ) -> LabelledData | None:
     """The training data of a pool that was made from another data set than the target."""
+    from ..data import DATA_SETS
+    from ..tables.adaptation import check_source
+
     name = pool.origin.data.name
     if name == target or name not in DATA_SETS:  # data without a name cannot be loaded
         return None

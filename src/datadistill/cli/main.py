@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from ..errors import ConfigError, DataDistillError, DataWarning
-from ..runs.team.processes import is_worker, world_size
+from ..runs.team.environment import is_worker, world_size
 from ..runs.team.signals import Terminated, interruption, receiving
 from ..version import __version__
 from .console import err, out, warnings_shown
@@ -125,6 +123,8 @@ def _unread() -> bool:
 
 
 def _out_of_memory(error: Exception) -> bool:
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return True
-    return isinstance(error, RuntimeError) and "allocate memory" in str(error)
+    if not isinstance(error, RuntimeError):
+        return isinstance(error, MemoryError)
+    from torch import OutOfMemoryError
+
+    return isinstance(error, OutOfMemoryError) or "allocate memory" in str(error)

@@ -17,11 +17,13 @@ from rich.panel import Panel
 from rich.table import Table
 
 from ..errors import ConfigError, did_you_mean
-from ..runs import RunConfig
+from ..runs.config import RunConfig
 from .data import Data
 from .distill import Distill
 from .evaluate import Evaluate
+from .export import Export
 from .flags import REGISTRY, description, yes_no
+from .import_images import Import
 from .pretrain import Pretrain
 from .quickstart import Quickstart
 from .recipes import Recipes
@@ -40,6 +42,8 @@ Command = (
     | Evaluate
     | Verify
     | Report
+    | Export
+    | Import
     | Reproduce
     | Recipes
     | Data
@@ -53,6 +57,8 @@ COMMANDS: dict[str, type[Command]] = {
     "evaluate": Evaluate,
     "verify": Verify,
     "report": Report,
+    "export": Export,
+    "import": Import,
     "reproduce": Reproduce,
     "recipes": Recipes,
     "data": Data,

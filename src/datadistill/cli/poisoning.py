@@ -108,9 +108,10 @@ def measure_attack(
 def print_attack(attack: Attack) -> None:
     """Prints each figure before and after the steps."""
     networks = len(attack.after.success.values)
+    statistics = f", running statistics of {attack.statistics}" if attack.statistics else ""
     out.print(
         f"{attack.objective.text}: {attack.data} {attack.split}, {attack.examples:,} examples, "
-        f"{networks} network(s)",
+        f"{networks} network(s){statistics}",
         markup=False,
     )
     table = _table("", "before", "after")

@@ -1,21 +1,25 @@
 """``datadistill pretrain``: make or extend a pool of pre-trained networks."""
 
+from __future__ import annotations
+
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from ..data import DATA_SETS
 from ..errors import ConfigError
 from ..hints import command, flag
-from ..pools import PARTS, Pool
-from ..runs.pool_job import PoolChoices, PoolJob, take_part, worker
-from ..runs.team.processes import Processes, together
+from ..pools.settings import PoolChoices
 from .choices import MEGABYTE, DataChoice
 from .console import out
+
+if TYPE_CHECKING:
+    from ..pools import Pool
+    from ..runs.pool_job import PoolJob
+    from ..runs.team.processes import Processes
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,9 @@ class Pretrain(PoolChoices, DataChoice):
 
     def run(self) -> None:
         """Trains what is missing, and prints the accuracies."""
+        from ..runs.pool_job import take_part, worker
+        from ..runs.team.processes import together
+
         if self.processes < 1:
             raise ConfigError(f"processes is {self.processes}.", "Set processes to at least 1.")
         job = self._job()
@@ -60,6 +67,8 @@ class Pretrain(PoolChoices, DataChoice):
         return made
 
     def _tell(self, pool: Pool) -> None:
+        from ..pools import PARTS
+
         for part in PARTS:
             if count := pool.count(part):
                 tested = _figure(pool.accuracies(part, test=True))
@@ -79,6 +88,9 @@ class Pretrain(PoolChoices, DataChoice):
         return [*words, "--model-args", *self.model_args] if self.model_args else words
 
     def _job(self) -> PoolJob:
+        from ..data import DATA_SETS
+        from ..runs.pool_job import PoolJob
+
         own = self.data not in DATA_SETS and Path(self.data).exists()
         name = f"{Path(self.data).stem}-{self.model.rpartition(':')[2].lower()}"
         return PoolJob(

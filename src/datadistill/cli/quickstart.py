@@ -1,18 +1,18 @@
 """``datadistill quickstart``: the whole method on small data, in about two minutes."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from ..hints import command
-from ..report import draw
-from ..runs.experiment import load
-from ..runs.recipes import read_recipe
-from ..runs.run import Run
-from ..runs.store.folder import RunFolder
-from ..tables.comparison import Comparison, compare
 from .console import Common, out
+
+if TYPE_CHECKING:
+    from ..tables import Comparison
 
 RECIPE = "digits-fixed"
 
@@ -26,6 +26,13 @@ class Quickstart(Common):
 
     def run(self) -> None:
         """Distils, compares with real images and full training, and saves the result."""
+        from ..report import draw
+        from ..runs.experiment import load
+        from ..runs.recipes import read_recipe
+        from ..runs.run import Run
+        from ..runs.store.folder import RunFolder
+        from ..tables import compare
+
         loaded, folder = load(read_recipe(RECIPE).config), RunFolder(self.output)
         train, test, distillation = loaded.train, loaded.test, loaded.prepare()
         self.say(

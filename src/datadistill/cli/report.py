@@ -6,12 +6,8 @@ from typing import Annotated
 
 import tyro
 
-from ..core.device import DeviceName
+from ..core.names import DeviceName
 from ..errors import ConfigError
-from ..report import Sources
-from ..report.figures import write_figures
-from ..report.making import page_of, tell, watch, write_page
-from ..runs.seams import import_own
 from .choices import CodeChoice, ModelChoice, PoolChoice
 from .console import Switch, going_on, out
 
@@ -52,6 +48,11 @@ class Report(ModelChoice, PoolChoice, CodeChoice):
 
     def run(self) -> None:
         """Writes the page and names it."""
+        from ..report import Sources
+        from ..report.figures import write_figures
+        from ..report.making import page_of, tell, watch, write_page
+        from ..runs.seams import import_own
+
         if not self.runs:
             raise ConfigError("RUN is missing.", "Name a run folder: datadistill report runs/NAME")
         path = page_of(self.runs, self.output)

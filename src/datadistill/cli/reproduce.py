@@ -1,17 +1,21 @@
 """``datadistill reproduce``: a result of the paper, made again from nothing."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import tyro
 from rich.table import Table
 
 from ..files import check_writable, write_atomically
-from ..report.linear_bound import draw_linear_bound
-from ..tables.linear import ITERATIONS, LinearBound, diabetes, linear_bound, one_thread
+from ..tables.linear_settings import ITERATIONS
 from .console import Common, out, print_table
+
+if TYPE_CHECKING:
+    from ..tables import LinearBound
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,9 @@ class Reproduce(Common):
 
     def run(self) -> None:
         """Computes, prints a table, and writes results.json and the picture."""
+        from ..report.linear_bound import draw_linear_bound
+        from ..tables.linear import diabetes, linear_bound, one_thread
+
         folder = self.output or Path(f"reproduce-{self.result}")
         results, picture = folder / "results.json", folder / "linear-bound.png"
         check_writable(results)

@@ -7,14 +7,9 @@ from typing import Annotated
 
 import tyro
 
-from ..engine import EngineName
-from ..runs.experiment import CODE_SETTINGS
-from ..runs.follow import follow_torchrun, worker
-from ..runs.resuming import CHANGES, resume_run
-from ..runs.store.folder import RunFolder
-from ..runs.team.processes import is_worker, together
+from ..engine.choice import EngineName
+from ..runs.team.environment import is_worker
 from .console import Common
-from .outcome import show_result
 
 
 @dataclass(frozen=True)
@@ -60,9 +55,18 @@ class Resume(Common):
     """Your own initialization, likewise."""
     parametrisation: str | None = None
     """Your own parametrisation, likewise."""
+    view: str | None = None
+    """Your own view, likewise."""
 
     def run(self) -> None:
         """Resumes, tests once on the test set, and writes the artefact and its picture."""
+        from ..runs.experiment import CODE_SETTINGS
+        from ..runs.follow import follow_torchrun, worker
+        from ..runs.resuming import CHANGES, resume_run
+        from ..runs.store.folder import RunFolder
+        from ..runs.team.processes import together
+        from .outcome import show_result
+
         named = {name: getattr(self, name) for name in CODE_SETTINGS}
         if is_worker():
             follow_torchrun(named)

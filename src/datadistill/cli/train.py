@@ -1,21 +1,21 @@
 """``datadistill train``: train a network on distilled data."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import safetensors.torch
 import tyro
 
-from ..artefact import DistilledData
-from ..artefact.statistics import DISTILLED
-from ..core.device import DeviceName
-from ..core.statistics import MEAN
-from ..data import LabelledData
+from ..core.names import DeviceName
 from ..errors import FileError
 from ..files import check_writable, write_atomically
-from .artefacts import artefact_at, as_run_says
 from .choices import CodeChoice, DataChoice, ModelChoice, PoolChoice
 from .console import Switch, out
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,12 @@ class Train(DataChoice, ModelChoice, PoolChoice, CodeChoice):
 
     def run(self) -> None:
         """Trains, and writes the weights as safetensors under the module's own names."""
+        import safetensors.torch
+
+        from ..core.statistics import MEAN
+        from ..data.running_statistics import DISTILLED
+        from .artefacts import artefact_at, as_run_says
+
         artefact = artefact_at(self.artefact)
         output = self.output or artefact.with_name(f"{artefact.stem}-trained.safetensors")
         if output.exists() and not self.overwrite:
@@ -46,7 +52,8 @@ class Train(DataChoice, ModelChoice, PoolChoice, CodeChoice):
         told = as_run_says(self, distilled)
         distilled = told.with_pool(distilled)
         check_writable(output)
-        module, statistics = self.own_module(), told._statistics(distilled)
+        module = self.own_module()
+        statistics = told.statistics_for(distilled, self.statistics)
         with self.bars() as progress:
             network = distilled.train(
                 module,
@@ -71,7 +78,3 @@ class Train(DataChoice, ModelChoice, PoolChoice, CodeChoice):
                 f"Its inputs are pixels in [0, 1], normalised with mean {norm.mean} "
                 f"and std {norm.std}."
             )
-
-    def _statistics(self, distilled: DistilledData) -> LabelledData | None:
-        """The data that running statistics are measured on, if some are named."""
-        return self.load_for(distilled, self.statistics)[0] if self.statistics else None

@@ -6,13 +6,10 @@ from pathlib import Path
 
 import tyro
 
-from ..core.device import DeviceName
-from ..evaluation import ClaimError, claim_of, claimed_split, verify
-from ..evaluation.verification import CONFIDENCE, MOST_NETWORKS, check_measurable, work_of
-from .artefacts import artefact_at, as_run_says, data_name
+from ..core.names import DeviceName
+from ..evaluation.limits import CONFIDENCE, MOST_NETWORKS
 from .choices import MEGABYTE, CodeChoice, DataChoice, ModelChoice, PoolChoice
 from .console import Switch, out
-from .figures import as_json
 
 
 @dataclass(frozen=True)
@@ -35,6 +32,11 @@ class Verify(DataChoice, ModelChoice, PoolChoice, CodeChoice):
 
     def run(self) -> None:
         """Measures the claim again."""
+        from ..evaluation import ClaimError, claim_of, claimed_split, verify
+        from ..evaluation.verification import check_measurable, work_of
+        from .artefacts import artefact_at, as_run_says, data_name
+        from .figures import as_json
+
         distilled = self.load_artefact(artefact_at(self.artefact))
         told = as_run_says(self, distilled)
         distilled = told.with_pool(distilled)

@@ -1,13 +1,11 @@
 """Devices and dtypes by name."""
 
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 
 from ..errors import ConfigError
-
-DeviceName = Literal["auto", "cpu", "cuda", "mps"]
-DtypeName = Literal["float32", "float64", "bfloat16", "float16"]
+from .names import DeviceName, DtypeName
 
 
 def available_devices() -> list[str]:

@@ -4,7 +4,7 @@
 state. Neither has side effects.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -16,14 +16,16 @@ from .adjoint import Adjoint, BackGradient
 from .distilled import Steps, noise
 from .engine import Engine, Found, PlainEngine
 from .initialization import Initialization, networks_for
+from .layout import start_labels
 from .network import Network, Weights
 from .objective import Objective
 from .optimizer import AdamState, adam, adam_init
-from .parametrisation import RATES, Parameters, Parametrisation, Plain
+from .parametrisation import LABELS, RATES, Parameters, Parametrisation, Plain
 from .random import stream
 from .settings import DistillerConfig, default_networks
 from .update import GradientDescent, UpdateRule
 from .values import one_line, same
+from .view import View, Viewed
 
 Batch = tuple[Tensor, Tensor]
 """Real inputs and their labels."""
@@ -87,6 +89,8 @@ class Distiller:
         adjoint: How the gradient travels back through the updates.
         rule: How learners change their weights.
         parametrisation: How what is learned becomes distilled data.
+        view: How real and distilled images are seen, drawn anew for every outer step; as they are
+            by default.
         own_engine: What computes; by default the plain engine.
         whole: The network that initial weights are drawn for, where ``network`` is a part of it.
     """
@@ -98,6 +102,7 @@ class Distiller:
     adjoint: Adjoint = field(default_factory=BackGradient)
     rule: UpdateRule = field(default_factory=GradientDescent)
     parametrisation: Parametrisation = field(default_factory=Plain)
+    view: View | None = None
     own_engine: Engine | None = None
     whole: Network | None = None
 
@@ -129,8 +134,7 @@ class Distiller:
             inputs: What x̃ starts from in place of noise, (steps, images, …).
         """
         config, network = self.config, self.network
-        counts = config.steps, config.images_per_class, config.seed
-        start = self.objective.start_labels(network.outputs, labels, *counts)
+        start = start_labels(self.objective, network.outputs, labels, config, config.seed)
         if inputs is None:
             inputs = noise(config.seed, (*start.shape[:2], *input_shape))
         rate = torch.tensor(config.learning_rate, dtype=torch.float64)
@@ -158,9 +162,11 @@ class Distiller:
             torch.stack([torch.linalg.vector_norm(g.double()) for g in gradient.values()])
         )
         loss, lr = losses.mean(), config.outer_lr_at(t)
-        each = {RATES: lr * (config.rates_lr or config.outer_lr) / config.outer_lr}
+        own = {RATES: config.rates_lr, LABELS: config.labels_lr}
+        each = {name: lr * (one or config.outer_lr) / config.outer_lr for name, one in own.items()}
         # Line 9: x̃ ← x̃ − α ∇x̃ L, η̃ ← η̃ − α ∇η̃ L, by Adam.
         parameters, moments = adam(state.parameters, gradient, state.adam, lr, config.betas, each)
+        parameters = self.parametrisation.project(parameters)
         # Finite gradients may still overflow in Adam's squares or with a huge learning rate.
         accepted = _finite(loss, norm, *parameters.values(), *moments.second.values())
         metrics = Metrics(float(loss), float(norm), lr, accepted)
@@ -184,7 +190,8 @@ class Distiller:
     def gradient(self, state: DistillerState, batch: Batch) -> Found:
         """Lines 4 to 9: the losses (J,) after all updates, and the gradient of their mean."""
         config, t, parameters = self.config, state.outer_step, state.current
-        steps = self.parametrisation.steps(parameters)
+        parametrisation, (inputs, labels) = self._seen(t, batch)
+        steps = parametrisation.steps(parameters)
 
         def sample(numbers: Sequence[int]) -> Weights:  # line 4: θ₀ ~ p(θ₀)
             generators = networks_for(config.seed, "network", numbers)
@@ -196,25 +203,31 @@ class Distiller:
                 engine,
                 self.rule.start(theta0),
                 steps.for_each(len(next(iter(theta0.values())))),
-                lambda weights: engine.outer_losses(weights, *batch),
+                lambda weights: engine.outer_losses(weights, inputs, labels),
                 stream(config.seed, "window", t),
             )
-            return losses, self._mean(gradient, parameters)
+            each = parametrisation.pull_back_each(parameters, gradient)
+            return losses, self._mean(each, len(losses))
 
         # Line 9: ∇ Σⱼ ℒ⁽ʲ⁾, here of the mean over all J networks.
         return self.engine.mean_over(
             range(t * self.networks, (t + 1) * self.networks), sample, learn
         )
 
-    def _mean(self, gradient: Steps, parameters: Parameters) -> dict[str, Tensor]:
+    def _seen(self, t: int, batch: Batch) -> tuple[Parametrisation, Batch]:
+        """Distilled and real data as outer step t sees them: through the same view."""
+        if self.view is None:
+            return self.parametrisation, batch
+        look = self.view.draw(stream(self.config.seed, "view", t))
+        return Viewed(self.parametrisation, look), (look(batch[0]), batch[1])
+
+    def _mean(self, each: Mapping[str, Tensor], networks: int) -> dict[str, Tensor]:
         """The mean over networks of their gradients, each no longer than ``clip_norm``.
 
         Args:
-            gradient: The gradient of the networks' mean loss, for each network's own steps.
-            parameters: What is learned.
+            each: The gradient (J, …) of the networks' mean loss, for what each network was given.
+            networks: J.
         """
-        networks = gradient.learning_rates.shape[2]
-        each = self.parametrisation.pull_back_each(parameters, gradient)
         found = {name: networks * g for name, g in each.items()}
         if self.config.clip_norm is not None:
             shares = self.config.clip_norm / _lengths(found.values()).clamp(self.config.clip_norm)

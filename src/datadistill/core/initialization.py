@@ -5,22 +5,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from ..errors import ConfigError, ModelError
+from ..errors import ModelError
+from .names import Scheme, check_scheme
 from .network import Network, Weights
 from .own_scheme import draw_module
 from .random import stream
 from .seam import Record, Seam
 from .values import equal, same
-
-Scheme = Literal[
-    "xavier-normal", "xavier-uniform", "he-normal", "he-uniform", "orthogonal", "module"
-]
-
 
 DRAW: dict[str, Callable[..., Tensor]] = {
     "xavier-normal": nn.init.xavier_normal_,
@@ -93,11 +89,7 @@ class RandomInit(Initialization, name="random"):
     settings = MappingProxyType({"scheme": "scheme"})
 
     def __post_init__(self) -> None:
-        if self.scheme not in get_args(Scheme):
-            raise ConfigError(
-                f"There is no initialization scheme {self.scheme!r}.",
-                f"Choose one of: {', '.join(get_args(Scheme))}.",
-            )
+        check_scheme(self.scheme)
 
     @property
     def draws_anew(self) -> bool:

@@ -52,12 +52,15 @@ class Learned(Settings):
     """Passes over all steps; every (epoch, step) has its own learning rate."""
     images_per_class: int = 1
     """Distilled images of each class in a step; for regression, images in a step."""
+    images_per_step: int | None = None
+    """Distilled images in a step, in place of images_per_class. Classes take turns over all steps;
+    with fewer images than classes in all, each starts as a mixture, and labels must be learned."""
     learning_rate: float = 0.02
     """Initial value of the distilled learning rates."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._require_count("steps", "epochs", "images_per_class")
+        self._require_count("steps", "epochs", "images_per_class", "images_per_step")
         self._require_positive("learning_rate")
 
 
@@ -77,6 +80,8 @@ class Outer(Settings):
     """Decay rates of Adam's two moments."""
     rates_lr: float | None = None
     """Learning rate of Adam on the distilled learning rates. By default outer_lr."""
+    labels_lr: float | None = None
+    """Learning rate of Adam on labels that are learned. By default outer_lr."""
     outer_schedule: Literal["periods", "cosine"] = "periods"
     """Schedule of both learning rates: multiplied by decay after every period, or a cosine."""
     decay: float = 0.5
@@ -93,7 +98,7 @@ class Outer(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._require_count("iterations", "batch_size", "networks", "decay_every")
-        self._require_positive("outer_lr", "rates_lr", "decay", "clip_norm")
+        self._require_positive("outer_lr", "rates_lr", "labels_lr", "decay", "clip_norm")
         self._require_share("averaging")
         self._require(
             lambda value: len(value) == 2 and all(0 <= beta < 1 for beta in value),

@@ -8,9 +8,6 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any
 
-import torch
-from torch import Tensor, nn
-
 from ..errors import printable
 
 WIDTH = 190
@@ -27,6 +24,8 @@ class _Short(reprlib.Repr):
 
     def repr1(self, x: Any, level: int) -> str:
         """Any value, which may be part of another."""
+        from torch import Tensor, nn  # not before it is needed: settings are values too
+
         if isinstance(x, Tensor):
             return f"{str(x.dtype).removeprefix('torch.')} {tuple(x.shape)}"
         if isinstance(x, nn.Module):
@@ -75,6 +74,9 @@ def equal(one: Any, other: Any) -> bool:
     """Whether two values are equal; tensors are if they have dtype, device and all values alike."""
     if one is other:
         return True
+    import torch
+    from torch import Tensor
+
     if isinstance(one, Tensor):
         alike = isinstance(other, Tensor) and (one.dtype, one.device) == (other.dtype, other.device)
         return alike and torch.equal(one, other)

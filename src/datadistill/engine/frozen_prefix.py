@@ -108,6 +108,10 @@ class FrozenFeatures(Parametrisation):
         """The images."""
         return self.inner.images(parameters)
 
+    def project(self, learned: dict[str, Tensor]) -> dict[str, Tensor]:
+        """As for the images."""
+        return self.inner.project(learned)
+
     def pull_back(self, parameters: Parameters, gradient: Steps) -> dict[str, Tensor]:
         """Back through the frozen layers, then to what is learned of the images."""
         found = self.pull_back_each(parameters, gradient.for_each(1))

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from ..artefact import DistilledData
-from ..artefact.statistics import Statistics
 from ..core.initialization import networks_for
 from ..core.network import Weights
 from ..core.objective import Classification
 from ..core.update import train
 from ..data import LabelledData
+from ..data.running_statistics import Statistics
 from ..engine import engine_for
 from ..engine.groups import Groups
 from ..engine.side_by_side import DEFAULT_BYTES, SideBySide

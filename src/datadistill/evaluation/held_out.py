@@ -7,13 +7,13 @@ from threading import Lock
 import torch
 from torch import Tensor
 
-from ..artefact.statistics import Statistics
 from ..core.initialization import networks_for
 from ..core.network import Network, Weights
 from ..core.objective import Objective
 from ..core.update import UpdateRule
 from ..core.values import one_line
 from ..data import LabelledData
+from ..data.running_statistics import Statistics
 from ..engine.groups import Groups, in_order
 from ..engine.side_by_side import DEFAULT_BYTES, SideBySide
 from ..engine.team import ALONE, Team
@@ -27,6 +27,10 @@ Sample = Callable[[Sequence[torch.Generator]], Weights]
 """Draws the initial weights θ₀ of one network per generator."""
 
 BY_THE_BATCH = Statistics()
+
+HELD_OUT = "held-out network"
+VALIDATION = "validation network"
+"""Purposes of random streams: networks that are reported, and networks to choose with."""
 
 Learn = Callable[[Weights, range], Iterable[Weights]]
 """θ₀ of some networks and their numbers → θ₀, θ₁, …, θ_T, one after the other."""
@@ -43,6 +47,7 @@ class HeldOut:
         seed: Which.
         memory: Memory limit in bytes of the networks that are side by side.
         team: The members among which the networks are divided; all get the same evaluations.
+        purpose: The random stream that numbers them; networks of another purpose are others.
     """
 
     network: Network
@@ -51,6 +56,7 @@ class HeldOut:
     seed: int = 0
     memory: int = DEFAULT_BYTES
     team: Team = ALONE
+    purpose: str = HELD_OUT
 
     __repr__ = one_line
 
@@ -98,7 +104,7 @@ class HeldOut:
         def work(group: range, wanted: Callable[[], None]) -> list[Sums]:
             numbers = mine[group.start : group.stop]
             with drawing:  # what draws the weights may not be made for several threads
-                theta0 = self.sample(networks_for(self.seed, "held-out network", numbers))
+                theta0 = self.sample(networks_for(self.seed, self.purpose, numbers))
             with torch.no_grad():
                 return _tested(learn(theta0, numbers), tests, test, report, wanted)
 

@@ -10,11 +10,12 @@ from torch import nn
 
 from .. import models
 from ..artefact import DistilledData, load
-from ..artefact.real_data import real_data
+from ..artefact.real_data import real_data, statistics_data
 from ..core.device import resolve_device
 from ..core.initialization import RandomInit
 from ..core.network import Network, Weights
 from ..data import LabelledData
+from ..data.running_statistics import Statistics
 from ..engine.team import Team
 from ..errors import ConfigError, DataError, ModelError
 from ..pools import at_most, check_enough
@@ -78,7 +79,7 @@ class Learners:
         check_inputs(distilled.inputs.shape[2:], data)
         if architecture is None:
             network, drawn = distilled.network(module, device), None
-            note = "" if distilled.has_own_pool else _pool_note(distilled)
+            note = _weights_note(distilled)
         else:
             network = _other(architecture, distilled, device)
             drawn = RandomInit(distilled.header.initialization.scheme or "xavier-normal")
@@ -91,6 +92,12 @@ class Learners:
         if self.drawn:
             return self.drawn.sample(self.network, generators)
         return self.distilled.initial_weights(self.network, generators)
+
+    def statistics(self, given: Any) -> Statistics:
+        """What the running statistics of the networks are measured on; see :func:`evaluate`."""
+        inputs = self.distilled.inputs
+        given = statistics_data(self.distilled.header, given, inputs.shape[2:])
+        return Statistics.of(given, inputs, self.network)
 
     def held_out(self, seed: int, memory: int, team: Team) -> HeldOut:
         """The networks of a seed, to be trained and tested in groups."""
@@ -131,7 +138,13 @@ def _other(architecture: nn.Module, distilled: DistilledData, device: str) -> Ne
     return network
 
 
-def _pool_note(distilled: DistilledData) -> str:
+def _weights_note(distilled: DistilledData) -> str:
+    """What is unusual about the initial weights."""
+    if distilled.instead:
+        used, made_for = distilled.instead.name, distilled.header.initialization.kind
+        return f"{used} initialization, from data distilled for a {made_for} one"
+    if distilled.has_own_pool:
+        return ""
     used, made_for = distilled.pool, distilled.header.initialization.pool
     assert used
     assert made_for

@@ -10,8 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from ..artefact import DistilledData
-from ..artefact.real_data import statistics_data
-from ..artefact.statistics import Statistics
 from ..core.distilled import Step, Steps
 from ..core.engine import Engine
 from ..core.network import Weights
@@ -122,7 +120,6 @@ def evaluate_ordinary(
     network, objective = learners.network, learners.distilled.objective
     steps = learners.distilled.steps.to(network.device, network.dtype)
     images = steps.inputs.flatten(0, 1)
-    statistics = statistics_data(learners.distilled.header, statistics, steps.inputs.shape[2:])
     with shown(progress) as show:
         (found,) = learners.held_out(seed, memory, team).train_and_test(
             _learning(engine_for(network, objective), steps, ordinary, seed),
@@ -131,7 +128,7 @@ def evaluate_ordinary(
             after=[ordinary.epochs * math.ceil(len(images) / ordinary.batch_size)],
             batch=images[: ordinary.batch_size],
             rule=Momentum(MOMENTUM),
-            statistics=Statistics.of(statistics, steps.inputs, network),
+            statistics=learners.statistics(statistics),
             progress=show,
         )
     notes = [str(ordinary), *([learners.note] if learners.note else [])]

@@ -18,6 +18,7 @@ from ..core.objective import Poisoning
 from ..core.update import GradientDescent, UpdateRule, train
 from ..core.values import one_line
 from ..data import LabelledData
+from ..data.running_statistics import Statistics
 from ..engine import engine_for
 from ..engine.groups import Groups
 from ..engine.side_by_side import DEFAULT_BYTES, SideBySide
@@ -28,7 +29,7 @@ from .held_out import HeldOut, Sample
 from .learners import Learners
 from .result import ClassScore
 
-PLAIN = GradientDescent()
+PLAIN, NONE = GradientDescent(), Statistics()
 Result = TypeVar("Result")
 
 
@@ -84,6 +85,7 @@ class Attack:
         split: Which part of it was used.
         examples: How many examples that were.
         seed: Which held-out networks.
+        statistics: What their running statistics were measured on, where they keep some.
     """
 
     before: Attacked
@@ -93,6 +95,7 @@ class Attack:
     split: str
     examples: int
     seed: int
+    statistics: str | None = None
 
     __repr__ = one_line
 
@@ -107,6 +110,8 @@ class Victims:
         rule: The update rule.
         progress: Called after every group of networks.
         others: Draws networks to choose with, where the next seed does not give others.
+        statistics: What the running statistics of the networks are measured on. Those that keep
+            none need none.
     """
 
     def __init__(
@@ -118,6 +123,7 @@ class Victims:
         rule: UpdateRule = PLAIN,
         progress: ProgressCallback = silent,
         others: Sample | None = None,
+        statistics: Statistics = NONE,
     ) -> None:
         network = held_out.network
         objective.check(network.outputs, data.labels, complete=False)
@@ -125,6 +131,7 @@ class Victims:
         self.held_out, self.data, self.objective, self.rule = held_out, data, objective, rule
         self.network, self.networks, self.seed = network, held_out.networks, held_out.seed
         self._others, self.progress = others or held_out.sample, progress
+        self.statistics = statistics
         self.engine = engine_for(network, objective)
         self._architecture = SideBySide(network, data.example(), held_out.memory)
         self._drawing, self._classes = Lock(), objective.classes(network.outputs)
@@ -138,7 +145,7 @@ class Victims:
         held_out = replace(
             self.held_out, sample=self._others, networks=networks, seed=self.seed + 1
         )
-        return Victims(held_out, data, self.objective, rule=self.rule)
+        return Victims(held_out, data, self.objective, rule=self.rule, statistics=self.statistics)
 
     def sample(self, numbers: range) -> Weights:
         """The initial weights of some of the networks."""
@@ -181,6 +188,7 @@ class Victims:
 
     def calls(self, weights: Weights) -> Tensor:
         """(J, C, C): how many examples of class c network j calls k."""
+        weights = self.statistics.added_to(weights, self.network)
         return calls(self._architecture, weights, self.data, self._classes)
 
     def figures(self, calls: Tensor) -> Attacked:
@@ -207,6 +215,7 @@ def attack(steps: Steps, victims: Victims) -> Attack:
         data.split,
         len(data),
         victims.seed,
+        victims.statistics.name,
     )
 
 
@@ -217,6 +226,7 @@ def victims_of(
     networks: int | None = None,
     module: nn.Module | None = None,
     seed: int = 0,
+    statistics: Any = None,
     device: str = "auto",
     memory: int = DEFAULT_BYTES,
     progress: ProgressCallback = silent,
@@ -229,6 +239,7 @@ def victims_of(
         networks: How many; 1 for a fixed initialization, 200 for others, or all that a pool has.
         module: The network, where it is not built in.
         seed: Which held-out networks.
+        statistics: What batch normalisation uses, as for :func:`evaluate`.
         device: Where to compute.
         memory: Memory limit in bytes.
         progress: Called after every group of networks.
@@ -247,6 +258,7 @@ def victims_of(
         rule=learners.distilled.rule,
         progress=progress,
         others=_choosing(learners),
+        statistics=learners.statistics(statistics),
     )
 
 

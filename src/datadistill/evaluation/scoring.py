@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..artefact.statistics import Statistics
 from ..core.distilled import Steps
 from ..core.engine import Engine
 from ..core.network import Weights
 from ..core.objective import Objective
 from ..core.update import GradientDescent, UpdateRule, training
 from ..data import LabelledData
+from ..data.running_statistics import Statistics
 from ..engine import engine_for
 from ..errors import ConfigError
 from ..progress import ProgressCallback, silent

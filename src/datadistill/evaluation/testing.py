@@ -1,15 +1,15 @@
 """What trained networks reach on real data."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from ..artefact.statistics import BATCH, Statistics
 from ..core.network import Network, Weights
 from ..core.objective import Objective
 from ..data import LabelledData
+from ..data.running_statistics import Statistics
 from ..engine.groups import Groups
 from ..engine.side_by_side import DEFAULT_BYTES, SideBySide
 from ..engine.testing import Sums, Tester
@@ -71,7 +71,7 @@ def test_networks(
     weights: Weights,
     data: LabelledData,
     objective: Objective,
-    statistics: Any = BATCH,  # noqa: PT028 (not a test of pytest)
+    statistics: Statistics,
 ) -> Evaluation:
     """Tests J trained networks on all real data.
 
@@ -80,11 +80,9 @@ def test_networks(
         weights: Their stacked weights.
         data: The real data.
         objective: What is measured.
-        statistics: Real data whose statistics batch normalisation uses; those of the batches of
-            ``data`` by default.
+        statistics: What batch normalisation uses.
     """
-    measured = Statistics.of(statistics, data.example()[None], network)
-    weights = measured.added_to(weights, network)
+    weights = statistics.added_to(weights, network)
     networks = SideBySide(network, data.example())
     tester = Tester(networks, data, objective)
     groups = Groups.within(
@@ -99,4 +97,5 @@ def test_networks(
         chosen = slice(numbers.start, numbers.stop)
         return tester({name: w[chosen] for name, w in weights.items()}, wanted)
 
-    return evaluation_of(joined(groups.each(test)), tester, data, objective)
+    found = evaluation_of(joined(groups.each(test)), tester, data, objective)
+    return replace(found, statistics=statistics.name)

@@ -2,22 +2,22 @@
 
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 from ..artefact import DistilledData
 from ..core.network import Network
 from ..data import LabelledData
 from ..data.features import Features
 from ..engine.frozen_prefix import Split, steps_through
-from ..engine.team import Team
-from .evaluating import evaluate
-from .held_out import HeldOut
+from ..engine.team import ALONE, Team
+from .held_out import VALIDATION, HeldOut
 from .result import Evaluation
 from .scoring import train_and_score
 
 
 @dataclass(frozen=True)
 class Validation:
-    """Held-out training data, and the network that is trained to measure on them.
+    """Held-out training data, and the networks that are trained to measure on them.
 
     Attributes:
         data: The held-out data.
@@ -30,24 +30,32 @@ class Validation:
     data: LabelledData
     network: Network
     networks: int
-    split: Split | None
-    team: Team
+    split: Split | None = None
+    team: Team = ALONE
 
-    def measure(self, distilled: DistilledData) -> Evaluation:
-        """Trains networks on distilled data and tests them."""
-        split, features, network = self.split, self._features, self.network
-        if split is None or features is None or not features.fit:
-            device = str(network.device)
-            return evaluate(
-                distilled, self.data, networks=self.networks, device=device, team=self.team
-            )
-        sample = partial(distilled.initial_weights, network)
+    def measure(self, distilled: DistilledData, statistics: Any = None) -> Evaluation:
+        """Trains networks on distilled data and tests them: others than those that are reported."""
+        split, features, network, data = self.split, self._features, self.network, self.data
+        steps = distilled.steps.to(network.device, network.dtype)
+        if split and features and features.fit:
+            steps = steps_through(split.prefix, steps)
+            network, data = split.head, features.whole()
+        choosing = distilled.initialization.choosing
+        draw = choosing.sample if choosing else distilled.initial_weights
+        held_out = HeldOut(
+            network,
+            partial(draw, self.network),
+            self.networks,
+            team=self.team,
+            purpose=VALIDATION,
+        )
         return train_and_score(
-            steps_through(split.prefix, distilled.steps.to(network.device, network.dtype)),
-            HeldOut(split.head, sample, self.networks, team=self.team),
-            features.whole(),
+            steps,
+            held_out,
+            data,
             distilled.objective,
             rule=distilled.rule,
+            statistics=statistics,
         )[0]
 
     @cached_property

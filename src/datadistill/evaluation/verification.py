@@ -7,21 +7,18 @@ from typing import Any
 from torch import nn
 
 from ..artefact import Claim, DistilledData
-from ..artefact.statistics import BATCH, DISTILLED, name_of
 from ..core.values import short
 from ..data import LabelledData, as_data
+from ..data.running_statistics import BATCH, DISTILLED, name_of
 from ..engine.side_by_side import DEFAULT_BYTES
 from ..errors import ArtefactError, DataDistillError, DataError, PoolError
 from ..hints import command
 from ..progress import ProgressCallback
 from .evaluating import evaluate
+from .limits import CONFIDENCE, FEW, FEW_EXAMPLES, MOST, MOST_NETWORKS
 from .result import Evaluation
+from .validation import Validation
 
-CONFIDENCE = 0.99
-FEW_EXAMPLES = 3  # whose answer rounding may turn, or one in a thousand where that is more
-FEW = 1e-3  # of a mean squared error
-MOST = 1e-2  # which no bound exceeds on account of a deviation: a point, or 1 % of an error
-MOST_NETWORKS = 10_000
 EVALUATE = command("evaluate", "ARTEFACT")
 
 
@@ -236,17 +233,22 @@ def verify(
             f"The claim was measured on networks of the pool {wanted and wanted.name}.",
             f"Name its folder: --pool DIR; or measure with another pool: {EVALUATE} --pool DIR",
         )
-    found = evaluate(
-        distilled,
-        data,
-        networks=claim.networks,
-        module=module,
-        seed=claim.seed,
-        statistics=_claimed_statistics(claim, statistics),
-        device=device,
-        memory=memory,
-        progress=progress,
-    )
+    statistics = _claimed_statistics(claim, statistics)
+    if claim.split == "validation":
+        network = distilled.network(module, device)
+        found = Validation(data, network, claim.networks).measure(distilled, statistics)
+    else:
+        found = evaluate(
+            distilled,
+            data,
+            networks=claim.networks,
+            module=module,
+            seed=claim.seed,
+            statistics=statistics,
+            device=device,
+            memory=memory,
+            progress=progress,
+        )
     return Verification(claim, found, distilled.objective.higher_is_better)
 
 

@@ -140,8 +140,8 @@ class HeldOutInit(Initialization):
 
     @property
     def choosing(self) -> PoolInit:
-        """The training networks: held-out ones come in order, whatever the seed."""
-        return PoolInit(self.found)
+        """The networks that were distilled for: held-out ones are for figures that are reported."""
+        return PoolInit(self.found, self.record_of["pool"]["networks"])
 
     def restored(self, weights: Weights, pool: Any = None) -> "HeldOutInit":  # noqa: ARG002
         """The same with the pool that the user named."""

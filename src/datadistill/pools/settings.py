@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
-from ..core.initialization import RandomInit, Scheme
+from ..core.names import DeviceName, Scheme, check_scheme
 from ..errors import ConfigError
 
 Preset = Literal["quick", "paper"]
@@ -28,6 +28,42 @@ PAPER = {
 QUICK_UPDATES = 1200
 QUICK_EPOCHS = {"svhn": 5, "svhn-gray": 5, "cifar10": 12}
 """Epochs of the quick setting where so few updates would not do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolChoices:
+    """What is chosen of a pool: the flags of ``datadistill pretrain``."""
+
+    networks: int = 200
+    """Networks that distillation draws from."""
+    held_out: int = 100
+    """Other networks, that only evaluation uses."""
+    model: str = "lenet"
+    """Network: lenet, alexcifarnet and so on, or your own as package.module:Class."""
+    model_args: tuple[str, ...] = ()
+    """Arguments of the network's constructor, e.g. --model-args width=64 bias=false."""
+    preset: Preset = "quick"
+    """How to train: our quick setting, or the paper's, which takes many times as long."""
+    epochs: int | None = None
+    """Passes over the training data; as the preset says by default, like the next four."""
+    lr: float | None = None
+    """Adam's learning rate at the beginning."""
+    batch_size: int | None = None
+    """Examples of a minibatch."""
+    scheme: Scheme | None = None
+    """How initial weights are drawn."""
+    validation: float | None = None
+    """Share of the training data held out to measure accuracy on."""
+    seed: int = 0
+    """Which networks."""
+    device: DeviceName = "auto"
+    """Where to compute."""
+    threads: int | None = None
+    """Processor threads of each process; by default as many as torch would take for all."""
+
+    def choices(self) -> dict[str, Any]:
+        """Every choice by its name."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(PoolChoices)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +102,7 @@ class PoolSettings:
             raise ConfigError(
                 f"validation is {self.validation}.", "Set it to at least 0 and below 1."
             )
-        RandomInit(self.scheme)  # which refuses a scheme that there is not
+        check_scheme(self.scheme)
 
     @classmethod
     def preset(cls, name: Preset, data: str, examples: int) -> "PoolSettings":

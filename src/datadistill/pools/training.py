@@ -18,6 +18,7 @@ from ..core.objective import Classification
 from ..core.random import stream
 from ..core.update import Momentum, training
 from ..data import LabelledData
+from ..data.running_statistics import Statistics
 from ..engine import engine_for
 from ..engine.groups import Groups
 from ..engine.in_place import InPlaceAdam
@@ -162,11 +163,14 @@ class PoolTrainer:
                 "Lower lr, with another --pool.",
             )
 
+        statistics = Statistics.of_data(self.data, self.network)
+        tested = statistics.added_to(weights, self.network)
+
         def accuracies(data: LabelledData | None) -> list[float] | None:
             if data is None:
                 return None
             tester = Tester(self._architecture, data, OBJECTIVE)
-            return tester(weights).metrics(len(data))
+            return tester(tested).metrics(len(data))
 
         return Trained(weights, accuracies(self.validation), accuracies(self.test))
 

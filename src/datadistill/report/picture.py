@@ -4,6 +4,7 @@ import itertools
 import math
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from torch import Tensor
@@ -13,14 +14,19 @@ from ..errors import DataError, printable
 from ..pixels import are_images
 from .style import drawing, save
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 IMAGE = 0.8  # inches a side
 LABEL = 0.2  # inches above an image
+BARS = 0.3  # inches below an image, for labels that are learned
 MARGIN = 1.1  # inches left of the images, for the step and its learning rates
 TITLE = 0.45  # inches above them
 SHOWN = 5  # learning rates that fit beside an image
 COLUMNS = 20  # images in a row at most
 MOST = 400  # images that are drawn, each of which takes a while
 LETTERS = 200  # of a title
+NAMED = 3  # classes of a learned label that are named
 
 
 def draw(distilled: DistilledData, path: Path) -> None:
@@ -35,10 +41,12 @@ def draw(distilled: DistilledData, path: Path) -> None:
     steps = min(steps, max(1, MOST // count))
     columns = min(count, COLUMNS)
     rows = math.ceil(count / columns)  # of one step
-    # Labels stand above the first step alone, unless a step takes several rows.
-    pitch = IMAGE + (LABEL if rows > 1 else 0)
-    top = TITLE + LABEL * (rows == 1)
-    labels = [printable(_label(distilled, number)) for number in range(count)]
+    soft = is_soft(distilled.labels)
+    # Labels stand above the first step alone, unless a step takes several rows or has its own.
+    every = rows > 1 or soft
+    pitch = IMAGE + (LABEL if every else 0) + (BARS if soft else 0)
+    top = TITLE + LABEL * (not every)
+    labels = [printable(_label(distilled, 0, number)) for number in range(count)]
     size = 9 if rows == 1 and max(map(len, labels)) <= _letters(9) else 6
     width, height = MARGIN + columns * IMAGE + 0.15, top + steps * rows * pitch + 0.15
     with drawing(width, height) as figure:
@@ -46,7 +54,7 @@ def draw(distilled: DistilledData, path: Path) -> None:
         figure.text(MARGIN / width, 1 - 0.22 / height, title, va="center", fontsize=9)
         for step, number in itertools.product(range(steps), range(count)):
             row, column = divmod(number, columns)
-            bottom = height - top - (step * rows + row + 1) * pitch
+            bottom = height - top - (step * rows + row + 1) * pitch + (BARS if soft else 0)
             if number == 0:
                 middle = (bottom + IMAGE / 2) / height
                 rates = _rates(distilled, step)
@@ -56,8 +64,12 @@ def draw(distilled: DistilledData, path: Path) -> None:
             axes = figure.add_axes(box)
             axes.axis("off")
             axes.imshow(_pixels(images[step, number]), cmap="gray", interpolation="nearest")
-            if step == 0 or rows > 1:
-                axes.set_title(_cut(labels[number], _letters(size)), fontsize=size, pad=3)
+            if step == 0 or every:
+                label = printable(_label(distilled, step, number)) if soft else labels[number]
+                axes.set_title(_cut(label, _letters(size)), fontsize=size, pad=3)
+            if soft:
+                below = (left / width, (bottom - BARS) / height, box[2], 0.8 * BARS / height)
+                _draw_bars(figure.add_axes(below), distilled.labels[step, number])
         save(figure, path, dpi=150)
 
 
@@ -68,11 +80,37 @@ def _pixels(image: Tensor) -> np.ndarray:
     return stretched.permute(1, 2, 0).squeeze(-1).float().numpy()
 
 
-def _label(distilled: DistilledData, column: int) -> str:
-    label = distilled.labels[0, column]
-    if label.is_floating_point():
-        return "" if label.ndim else f"{float(label):.2f}"
-    number, names = int(label), distilled.class_names or []
+def is_soft(labels: Tensor) -> bool:
+    """Whether labels are numbers for every class."""
+    return labels.is_floating_point() and labels.ndim == 3 and labels.shape[2] > 1
+
+
+def _draw_bars(axes: "Axes", label: Tensor) -> None:
+    """One bar for each class, from 0 up or down."""
+    values = label.detach().double().cpu()
+    axes.bar(range(len(values)), (values / values.abs().max().clamp_min(1e-12)).tolist(), width=0.8)
+    axes.axhline(0, color="black", linewidth=0.4)
+    axes.set_xlim(-0.6, len(values) - 0.4)
+    axes.axis("off")
+
+
+def _label(distilled: DistilledData, step: int, column: int) -> str:
+    """The class of an image; of labels that are learned, those that count most."""
+    label = distilled.labels[step, column]
+    if not label.is_floating_point():
+        return _class_name(distilled, int(label))
+    if not label.ndim:
+        return f"{float(label):.2f}"
+    if not is_soft(distilled.labels) or not distilled.objective.has_classes:
+        return ""
+    order = label.argsort(descending=True, stable=True).tolist()
+    most = float(label[order[0]])
+    named = [number for number in order[:NAMED] if float(label[number]) > most / 2]
+    return " ".join(_class_name(distilled, number) for number in named)
+
+
+def _class_name(distilled: DistilledData, number: int) -> str:
+    names = distilled.class_names or []
     if not 0 <= number < len(names):
         return str(number)
     # Folders are named 001.Black_footed_Albatross and the like.

@@ -1,21 +1,16 @@
 """A run's configuration: the same names in flags, in YAML and in Python."""
 
+import functools
 import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import TypeAdapter, ValidationError
-
-from ..core.adjoint import Adjoint
-from ..core.seam import parse
 from ..core.settings import DistillerConfig, Outer, default_networks
 from ..core.values import one_line
-from ..engine.team import check_division
 from ..errors import ConfigError, did_you_mean
-from .seams import check_names
 from .settings import (
     GROUPS,
     CheckpointSettings,
@@ -27,14 +22,22 @@ from .settings import (
     UnrollSettings,
 )
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
 OUTER = tuple(f.name for f in fields(Outer) if f.name not in ("iterations", "seed"))
 """The settings of the outer schedule."""
+BEYOND: dict[str, Any] = {"labels": None, "view": None}
+"""What goes beyond the paper (docs/beyond.md), switched off."""
 PAPER: dict[str, Any] = {
+    **BEYOND,
     **{f.name: f.default for f in fields(Outer) if f.name in OUTER},
     "start": "noise",
     "keep": "last",
 }
 """The paper's outer schedule, and that its last distilled data are the result."""
+NAMING = ("objective", "update_rule", "adjoint", "initialization", "parametrisation", "view")
+"""The settings that name an implementation."""
 VALIDATIONS = 20
 """How many times a run is validated on held-out training data, unless told otherwise."""
 
@@ -60,13 +63,11 @@ class RunConfig(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_names(self)
-        known = Adjoint.known().get(parse(self.adjoint)[0])
-        if self.micro_batch and known and known.keeps_graph:
-            raise ConfigError(
-                f"micro_batch cannot be combined with {self.adjoint}.",
-                "Choose the back-gradient adjoint, or leave micro_batch out.",
-            )
+        default = {field.name: field.default for field in fields(self)}
+        if any(getattr(self, name) != default[name] for name in NAMING):
+            from .seams import check_names  # which imports torch; the defaults need no check
+
+            check_names(self)
         if self.keep == "best" and not self.validation:
             raise ConfigError("keep=best needs validation data.", "Set validation, e.g. to 0.1.")
 
@@ -92,17 +93,25 @@ class RunConfig(
 
     def check_division(self) -> None:
         """Refuses more processes than networks, before any is started."""
+        from ..engine.team import check_division
+
         fixed = self.initialization.startswith("fixed")
         networks = self.networks or default_networks(fixed=fixed)
         check_division(networks, self.processes or 1, fixed=fixed)
 
     def mapping(self) -> dict[str, Any]:
         """All settings in plain types, as YAML and JSON have them, group by group."""
-        values = json.loads(_ADAPTER.dump_json(self))
+        values = json.loads(_adapter().dump_json(self))
         return {name: values[name] for name in NAMES}
 
 
-_ADAPTER = TypeAdapter(RunConfig)
+@functools.cache
+def _adapter() -> "TypeAdapter[RunConfig]":
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(RunConfig)
+
+
 NAMES = tuple(field.name for group in GROUPS.values() for field in fields(group))
 """Every setting: a field of its group, a flag and a name in YAML and Python."""
 
@@ -142,9 +151,11 @@ def config_from(settings: Mapping[str, Any], where: str = "") -> RunConfig:
                 f"{prefix}There is no setting {name!r}.{did_you_mean(str(name), NAMES)}",
                 f"The settings are: {', '.join(NAMES)}.",
             )
+    from pydantic import ValidationError
+
     try:
         # Strict as JSON is: a number is a number, and a list is a tuple.
-        return _ADAPTER.validate_json(json.dumps(dict(settings), default=_plain), strict=True)
+        return _adapter().validate_json(json.dumps(dict(settings), default=_plain), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else "?"

@@ -46,7 +46,7 @@ from ..pixels import are_images
 from ..pools import at_most, check_enough
 from .config import MACHINE, RunConfig
 from .initialization import InitialWeights
-from .seams import Given, make, make_rule
+from .seams import Given, make, make_rule, make_view
 from .state import Measured, RunState
 from .store.fingerprint import fingerprint, recognised
 from .store.metrics import HeldOutScore, LearningRates, MetricsRow
@@ -125,11 +125,15 @@ class Distillation:
         config = config.for_examples(len(data))
         with using(config.engine):
             engine = chosen()
-            split = split_frozen(network) if engine != "plain" else None
+            view = given.view or make_view(config)
+            if view:
+                view.check(data.input_shape)
+            # Frozen layers see other images in every outer step: nothing is to be computed once.
+            split = split_frozen(network) if engine != "plain" and view is None else None
             unrolled = split.head if split else network
             distiller = _distiller(config, unrolled, initialization, objective, given, split)
             engine_of_run = _engine(distiller, config, team)
-            distiller = replace(distiller, own_engine=engine_of_run, whole=network)
+            distiller = replace(distiller, own_engine=engine_of_run, whole=network, view=view)
         check_division(distiller.networks, team.size, fixed=initialization.fixed)
         config = replace(
             config,

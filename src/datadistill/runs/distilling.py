@@ -18,6 +18,7 @@ from ..core.objective import Objective
 from ..core.parametrisation import Parametrisation
 from ..core.seam import parse
 from ..core.update import UpdateRule
+from ..core.view import View
 from ..data import LabelledData, as_data
 from ..data.labels import as_classes, check_several_classes, from_zero, in_order_of
 from ..errors import ConfigError
@@ -48,6 +49,7 @@ def distill(
     adjoint: Adjoint | str | None = None,
     update_rule: UpdateRule | str | None = None,
     parametrisation: Parametrisation | str | None = None,
+    view: View | str | None = None,
     validation: float = 0.1,
     keep: Keep = "auto",
     device: str = "auto",
@@ -78,6 +80,8 @@ def distill(
         update_rule: ``GradientDescent()`` by default, ``Momentum(μ)``, ``Nesterov(μ)``, ``Adam()``,
             or any of them as ``WeightDecay(λ, rule)``.
         parametrisation: ``Plain()`` by default, or ``SoftLabels()``, which learns labels too.
+        view: A random transformation of real and distilled images alike, drawn anew for every outer
+            step: ``dd.views.Rotate(20)``, ``dd.views.Dsa()``, ``"shift+rotate"``…; none by default.
         validation: Share of the training data that is held out to measure progress.
         keep: Which distilled data to return: the last, as in the paper; the best of 20 along the
             way on the held-out training data; or, by default, the best if they beat the last by
@@ -103,6 +107,7 @@ def distill(
         "adjoint": adjoint,
         "update_rule": update_rule,
         "parametrisation": parametrisation,
+        "view": view,
     }
     given, names = separate(seams)
     check_given_once(given, others)

@@ -1,7 +1,7 @@
 """From the names on a command line to a pool, by one process or several."""
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,55 +9,18 @@ import torch
 from pydantic import TypeAdapter
 
 from .. import data, models
-from ..core.device import DeviceName, resolve_device
-from ..core.initialization import Scheme
+from ..core.device import resolve_device
 from ..errors import ConfigError
 from ..evaluation import DEFAULT_BYTES
 from ..pools import Part, Pool
 from ..pools.pretraining import Pretraining
-from ..pools.settings import PoolSettings, Preset
+from ..pools.settings import PoolChoices, PoolSettings
 from ..progress import ProgressCallback, silent
 from ..showing import Tell
 from .experiment import check_named
 from .team.handover import Named
 from .team.processes import Processes
 from .team.worker import run_worker
-
-
-@dataclass(frozen=True, kw_only=True)
-class PoolChoices:
-    """What is chosen of a pool: the flags of ``datadistill pretrain``."""
-
-    networks: int = 200
-    """Networks that distillation draws from."""
-    held_out: int = 100
-    """Other networks, that only evaluation uses."""
-    model: str = "lenet"
-    """Network: lenet, alexcifarnet and so on, or your own as package.module:Class."""
-    model_args: tuple[str, ...] = ()
-    """Arguments of the network's constructor, e.g. --model-args width=64 bias=false."""
-    preset: Preset = "quick"
-    """How to train: our quick setting, or the paper's, which takes many times as long."""
-    epochs: int | None = None
-    """Passes over the training data; as the preset says by default, like the next four."""
-    lr: float | None = None
-    """Adam's learning rate at the beginning."""
-    batch_size: int | None = None
-    """Examples of a minibatch."""
-    scheme: Scheme | None = None
-    """How initial weights are drawn."""
-    validation: float | None = None
-    """Share of the training data held out to measure accuracy on."""
-    seed: int = 0
-    """Which networks."""
-    device: DeviceName = "auto"
-    """Where to compute."""
-    threads: int | None = None
-    """Processor threads of each process; by default as many as torch would take for all."""
-
-    def choices(self) -> dict[str, Any]:
-        """Every choice by its name."""
-        return {field.name: getattr(self, field.name) for field in fields(PoolChoices)}
 
 
 @dataclass(frozen=True, kw_only=True)

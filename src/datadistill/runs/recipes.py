@@ -36,6 +36,16 @@ def recipe_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
+def describe_recipe(name: str) -> str:
+    """What a recipe of this package does; its settings are not checked, which would need torch."""
+    return _description(read_yaml(recipe_file(name)))
+
+
+def recipe_file(name: str) -> Path:
+    """The file of a recipe of this package by its name, or any YAML file, which is checked."""
+    return FOLDER / f"{name}.yaml" if name in recipe_names() else read_recipe(name).path
+
+
 def read_recipe(name: str, preset: Preset = "fast") -> Recipe:
     """Reads a recipe of this package by its name, or any YAML file of settings by its path.
 
@@ -54,7 +64,8 @@ def read_recipe(name: str, preset: Preset = "fast") -> Recipe:
         path = FOLDER / f"{name}.yaml"
     settings = read_yaml(path)
     _check_printable(settings, path)
-    description = settings.pop("description", "")
+    description = _description(settings)
+    settings.pop("description", None)
     paper = settings.pop("paper", {})
     if not isinstance(paper, dict):
         raise ConfigError(
@@ -62,9 +73,11 @@ def read_recipe(name: str, preset: Preset = "fast") -> Recipe:
         )
     if preset == "paper":
         settings |= PAPER | paper
-    return Recipe(
-        path.stem, " ".join(str(description).split()), config_from(settings, str(path)), path
-    )
+    return Recipe(path.stem, description, config_from(settings, str(path)), path)
+
+
+def _description(settings: dict[str, Any]) -> str:
+    return " ".join(str(settings.get("description", "")).split())
 
 
 def _check_printable(settings: dict[str, Any], path: Path) -> None:

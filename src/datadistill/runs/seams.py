@@ -15,12 +15,14 @@ from ..core.objective import Objective, OwnObjective
 from ..core.parametrisation import Parametrisation
 from ..core.seam import Record, Seam, parse
 from ..core.update import GradientDescent, Momentum, UpdateRule, WeightDecay
+from ..core.view import Combined, View
 from ..errors import ConfigError
 from ..importing import Wanted
+from ..pools.initialization import PoolInit as PoolInit  # where it registers
 
 SEAMS: dict[str, type[Seam]] = {
     kind.setting(): kind
-    for kind in (Objective, UpdateRule, Adjoint, Initialization, Parametrisation)
+    for kind in (Objective, UpdateRule, Adjoint, Initialization, Parametrisation, View)
 }
 """The settings that name an implementation."""
 
@@ -37,6 +39,7 @@ class Given:
         adjoint: How the gradient travels back through the updates.
         rule: How learners change their weights.
         parametrisation: How what is learned becomes distilled data.
+        view: How real and distilled images are seen.
     """
 
     initialization: Initialization | None = None
@@ -44,6 +47,7 @@ class Given:
     adjoint: Adjoint | None = None
     rule: UpdateRule | None = None
     parametrisation: Parametrisation | None = None
+    view: View | None = None
 
     @property
     def objects(self) -> list[Seam]:
@@ -67,6 +71,15 @@ def make(seam: type[S], settings: Any) -> S:
     return _from_settings(_built_in(seam, name), settings, values)
 
 
+def named(seam: type[S], text: str) -> S:
+    """The object of a built-in name or of ``file.py:Class``, perhaps with values."""
+    name, values = parse(text)
+    if ":" in name:
+        own = _own(seam, name)
+        return own.from_values(values) if isinstance(own, type) else own
+    return _built_in(seam, name).from_values(values)
+
+
 def make_rule(settings: Any) -> UpdateRule:
     """The update rule, with momentum and weight decay where they are asked for."""
     if settings.update_rule is None:
@@ -81,17 +94,41 @@ def make_rule(settings: Any) -> UpdateRule:
     return WeightDecay(settings.weight_decay, rule) if settings.weight_decay else rule
 
 
+def make_view(settings: Any) -> View | None:
+    """The view that a setting names, or several one after another; None if it names none."""
+    if settings.view is None:
+        return None
+    if ":" in settings.view:
+        return make(View, settings)
+    views = [_view(text) for text in View.parts(settings.view)]
+    return views[0] if len(views) == 1 else Combined(tuple(views))
+
+
+def _view(text: str) -> View:
+    name, values = parse(text)
+    return _built_in(View, name).from_values(values)
+
+
 def check_names(settings: Any) -> None:
     """Refuses a name that no implementation has, and values that it cannot take; runs no code."""
     for setting, seam in SEAMS.items():
         text = getattr(settings, setting)
         if text is None or ":" in text:
             continue
-        _built_in(seam, parse(text)[0])
+        if seam is View:
+            make_view(settings)
+        else:
+            _built_in(seam, parse(text)[0])
     # Settings without a meaning are refused later: a recipe may still change the objective.
     name, values = parse(settings.objective)
     if ":" not in name:
         _from_settings(_built_in(Objective, name), settings, values)
+    known = Adjoint.known().get(parse(settings.adjoint)[0])
+    if settings.micro_batch and known and known.keeps_graph:
+        raise ConfigError(
+            f"micro_batch cannot be combined with {settings.adjoint}.",
+            "Choose the back-gradient adjoint, or leave micro_batch out.",
+        )
 
 
 def check_meaning(seam: type[Seam], settings: Any) -> None:

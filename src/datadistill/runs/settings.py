@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Self
 
-from ..core.device import DeviceName, DtypeName
-from ..core.initialization import Scheme
+from ..core.names import DeviceName, DtypeName, LabelKind, Scheme
 from ..core.settings import Learned, Outer, Settings
 from ..engine.choice import EngineName
 from ..errors import ConfigError
@@ -28,9 +27,17 @@ class LearnedSettings(Learned):
     learn_rates: bool = True
     """Learn the learning rates."""
     learn_labels: bool | None = None
-    """Learn the labels. By default only for regression."""
+    """Learn the labels. By default only for regression. labels says how."""
+    labels: LabelKind | None = None
+    """Labels: hard, one class each; soft, learned from there; logits, the softmax of what is
+    learned; clipped, as soft but never negative. By default hard; soft for regression."""
     start: Literal["noise", "k-means", "average"] = "noise"
     """What distilled images start from: noise, or each class's k-means centroids or mean."""
+    view: str | None = None
+    """Random view of real and distilled images alike, drawn anew for every outer step: shift,
+    scale, rotate, flip, brightness, contrast, saturation, cutout, several joined by +, as in
+    shift+rotate(degrees=20); dsa, one of all these; digits, small changes of handwriting; or your
+    own as package.module:Class or file.py:Class."""
     rates_factor: float = 1.0
     """Factor on the learning rates in the artefact. Rates learned on noisy weights are too small
     for others; a factor above 1 corrects them."""

@@ -13,6 +13,7 @@ from ..core.initialization import networks_for
 from ..core.network import Weights
 from ..data import LabelledData
 from ..data.fingerprint import data_hash, same_data
+from ..data.running_statistics import Statistics
 from ..errors import DataError, PoolError
 from ..evaluation import test_networks
 from ..evaluation.rate_search import Score, best
@@ -21,7 +22,7 @@ from ..progress import Progress
 from .context import TableContext
 from .rows import TableRow
 
-FEW_SHOT = "few-shot adversarial"
+FEW_SHOT, TARGET = "few-shot adversarial", "target images"
 LEARNING_RATES = (1e-4, 3e-4, 1e-3)
 CONFUSIONS = (0.05, 0.2)
 
@@ -102,6 +103,7 @@ class FewShot:
             "settings": vars(settings),
             "updates": after,
             "seed": context.networks.seed,
+            **({"statistics": TARGET} if context.networks.network.keeps_statistics else {}),
             **(context.selected if choose else {}),
         }
         compute = functools.partial(self._adapted, number, settings, after, choose=choose)
@@ -126,8 +128,10 @@ class FewShot:
             seed=number,
         )
         data = context.data.choosing if choose else context.data.test
-        stacked = network.stack(adapted)
-        return list(test_networks(network, stacked, data, context.distilled.objective).values)
+        stacked, objective = network.stack(adapted), context.distilled.objective
+        # All that is known of the target.
+        statistics = Statistics.of_steps(target.inputs, network, TARGET)
+        return list(test_networks(network, stacked, data, objective, statistics).values)
 
     @functools.cached_property
     def _source_hash(self) -> str:

@@ -8,6 +8,7 @@ from ..baselines import Layout, RandomReal
 from ..core.initialization import networks_for
 from ..core.values import one_line
 from ..data import LabelledData
+from ..data.running_statistics import Statistics
 from ..evaluation import evaluate, test_networks, train_on_all
 from ..evaluation.rate_search import LEARNING_RATES, search
 from ..progress import ProgressCallback, silent
@@ -83,11 +84,12 @@ def compare(
     tested = [networks.train_and_test(steps, test_data)[0] for steps in schedules]
     theta0 = networks.sample(networks_for(0, "held-out network", [0]))
     fully_trained = train_on_all(network, theta0, train, objective, progress=progress)
+    statistics = Statistics.of_data(train, network)
     return Comparison(
-        untrained=test_networks(network, theta0, test_data, objective, train).mean,
+        untrained=test_networks(network, theta0, test_data, objective, statistics).mean,
         distilled=evaluate(distilled, test_data, device=device).mean,
         random_real=tuple(result.mean for result in tested),
         rate=float(choice.rate),
         epochs=choice.epochs,
-        all_real=test_networks(network, fully_trained, test_data, objective, train).mean,
+        all_real=test_networks(network, fully_trained, test_data, objective, statistics).mean,
     )

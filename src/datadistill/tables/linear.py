@@ -21,10 +21,7 @@ from ..progress import Progress, ProgressCallback
 from ..showing import shown
 from ..theory import best_below, distilled_for_any_start, expected_excess, gd_step, loss, minimum
 from ..theory.linear import spectral_bound
-
-ITERATIONS = 2000
-HALVINGS = 18
-HELD_OUT_STARTS = 1000
+from .linear_settings import HALVINGS, HELD_OUT_STARTS, ITERATIONS
 
 
 @dataclass(frozen=True)

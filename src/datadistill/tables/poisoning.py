@@ -205,6 +205,7 @@ def _context(distilled: Steps, train: LabelledData, victims: Victims) -> dict[st
         "schedule": [*distilled.learning_rates.shape, distilled.inputs.shape[1]],
         **rule_key(victims.rule),
         "network": [network.name, weights_hash({**network.constants, **theta0})],
+        **({"statistics": victims.statistics.name} if victims.statistics.name else {}),
         "device": network.device.type,
         "train": data_hash(train),
         "test": data_hash(victims.data),

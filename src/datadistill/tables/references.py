@@ -7,6 +7,7 @@ from ..baselines.knn import CHOICES, Norm
 from ..core.initialization import networks_for
 from ..core.network import Weights
 from ..data import LabelledData
+from ..data.running_statistics import Statistics
 from ..evaluation import test_networks, train_on_all
 from ..evaluation.rate_search import Score, best
 from ..evaluation.reference import FullTraining, learning_on_all
@@ -130,5 +131,6 @@ def _initial_weights(context: TableContext, number: int = 0) -> Weights:
 
 
 def _accuracies(context: TableContext, weights: Weights, data: LabelledData) -> list[float]:
-    objective, train = context.distilled.objective, context.data.train
-    return [*test_networks(context.networks.network, weights, data, objective, train).values]
+    network, objective = context.networks.network, context.distilled.objective
+    statistics = Statistics.of_data(context.data.train, network)
+    return [*test_networks(network, weights, data, objective, statistics).values]

@@ -1,8 +1,6 @@
 """Fetching data sets from a server on loopback and from archives."""
 
 import os
-import subprocess
-import sys
 import tarfile
 import time
 from pathlib import Path
@@ -12,6 +10,7 @@ import pytest
 from datadistill.data.fetch import Fetched, fetch
 from datadistill.data.sources import Download, Source
 from datadistill.errors import DataError, FileError
+from tests.processes import python
 
 from .made import NOWHERE, archive_of, data_set, link, md5, run, served, tar_of, tree
 from .test_server import Site, fine
@@ -162,8 +161,7 @@ def test_a_process_that_is_killed_leaves_what_arrived_for_the_next(
     content = os.urandom(1 << 20)
     url = site.serve("one", content, fine(pause=0.05), fine())
     part = tmp_path / "set" / "one.part"
-    command = [sys.executable, "-c", SLOW_FETCH, url, md5(content), str(len(content)), tmp_path]
-    with subprocess.Popen(command) as process:
+    with python("-c", SLOW_FETCH, url, md5(content), str(len(content)), tmp_path) as process:
         while process.poll() is None and not (part.is_file() and part.stat().st_size > 50_000):
             time.sleep(0.01)
         process.kill()

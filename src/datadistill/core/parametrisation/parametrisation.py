@@ -15,7 +15,8 @@ from ..values import different, one_line, same
 Tree = dict[str, Tensor]
 
 RATES = "raw_rates"
-"""A parameter of this name has an outer learning rate of its own, ``rates_lr``."""
+LABELS = "labels"
+"""Parameters of these names have outer learning rates of their own, ``rates_lr``, ``labels_lr``."""
 
 
 class Parameters(NamedTuple):
@@ -56,8 +57,9 @@ class Parametrisation(Seam, seam="parametrisation"):
         """The parameters of the distilled data that an optimisation starts from.
 
         Args:
-            steps: Inputs, labels and learning rates to start from. The labels are class indices,
-                or the targets of a regression.
+            steps: Inputs, labels and learning rates to start from. The labels are class indices;
+                class probabilities, if there are fewer images than classes; or the targets of a
+                regression.
             objective: What the data are learned for.
             outputs: The shape of a network's output for one input.
         """
@@ -69,6 +71,10 @@ class Parametrisation(Seam, seam="parametrisation"):
     def images(self, parameters: Parameters) -> Steps:
         """The distilled data as the entire network takes them, where :meth:`steps` are features."""
         return self.steps(parameters)
+
+    def project(self, learned: Tree) -> Tree:
+        """What is learned after an outer step, moved to where it is allowed to be: anywhere."""
+        return learned
 
     def pull_back(self, parameters: Parameters, gradient: Steps) -> Tree:
         """The gradient of what is learned, from that of the steps: derived by autograd."""

@@ -8,7 +8,7 @@ step.
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from ...core.initialization import Scheme
+from ...core.names import LabelKind, Scheme
 from ...engine.choice import EngineName
 
 
@@ -19,9 +19,11 @@ class Keywords(TypedDict, total=False):
     steps: int
     epochs: int
     images_per_class: int
+    images_per_step: int | None
     learning_rate: float
     learn_rates: bool
     learn_labels: bool | None
+    labels: LabelKind | None
     start: Literal["noise", "k-means", "average"]
     rates_factor: float
     # unroll
@@ -38,6 +40,7 @@ class Keywords(TypedDict, total=False):
     outer_lr: float
     betas: tuple[float, float]
     rates_lr: float | None
+    labels_lr: float | None
     outer_schedule: Literal["periods", "cosine"]
     decay: float
     decay_every: int | None

@@ -13,7 +13,7 @@ from ...engine import Team
 from ..config import RunConfig
 from ..distillation import Distillation
 from ..experiment import Experiment
-from ..team.processes import world_size
+from ..team.environment import world_size
 
 WORTH_IT = 0.85
 """Processes are used if they take at most this share of the time that threads take."""

@@ -5,7 +5,6 @@ it alone writes and prints. The others are workers (:mod:`.worker`).
 """
 
 import contextlib
-import os
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,12 +14,11 @@ from torch import Tensor
 
 from ...engine.team import Team
 from ...errors import ConfigError
+from .environment import number, world_size
 from .handover import Named
 from .launch import Worker, launched
 from .link import Link
 from .secret import Secret
-
-VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 class Votes(NamedTuple):
@@ -155,18 +153,6 @@ def together(
         yield Processes()
 
 
-def world_size() -> int:
-    """How many processes torchrun, or whatever sets its variables, has started."""
-    if not all(name in os.environ for name in VARIABLES):
-        return 1
-    return _number("WORLD_SIZE", at_least=1)
-
-
-def is_worker() -> bool:
-    """Whether this process was started as a worker: any process but the first."""
-    return all(name in os.environ for name in VARIABLES) and os.environ["RANK"] not in ("", "0")
-
-
 def _check_available() -> None:
     """Refuses a torch that was built without what processes talk through."""
     if not torch.distributed.is_available():
@@ -184,19 +170,9 @@ def by_environment(secret: Secret) -> Generator[Processes]:
         secret: What they prove to each other.
     """
     _check_available()
-    rank, size = _number("RANK"), world_size()
+    rank, size = number("RANK"), world_size()
     if rank >= size:
         raise ConfigError(f"RANK is {rank}, but WORLD_SIZE is {size}.", "Ranks count from 0.")
-    local = (_number("LOCAL_RANK", or_else=0), _number("LOCAL_WORLD_SIZE", or_else=1))
+    local = (number("LOCAL_RANK", or_else=0), number("LOCAL_WORLD_SIZE", or_else=1))
     with Link.by_environment(rank, size, secret).joined() as link:
         yield Processes(rank, size, *local, link)
-
-
-def _number(name: str, *, or_else: int | None = None, at_least: int = 0) -> int:
-    text = os.environ.get(name, "" if or_else is None else str(or_else))
-    if not text.isdecimal() or int(text) < at_least:
-        raise ConfigError(
-            f"The environment variable {name} is {text!r}.",
-            f"torchrun sets it to a number; unset {', '.join(VARIABLES)} to use one process.",
-        )
-    return int(text)

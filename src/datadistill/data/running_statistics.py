@@ -1,4 +1,4 @@
-"""What running statistics are measured on: distilled images, or real data."""
+"""What running statistics are measured on: the images of steps, or real data."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,9 +9,10 @@ from torch import Tensor
 
 from ..core.network import Network, Weights
 from ..core.random import stream
-from ..data import LabelledData, as_data
 from ..engine.testing import TEST_BATCH, TEST_BYTES
 from ..errors import DataError
+from .labelled import LabelledData
+from .own import as_data
 
 DISTILLED = "distilled images"
 BATCH = "batch"
@@ -42,9 +43,8 @@ class Statistics:
         """
         if isinstance(given, str) and given == BATCH:
             return cls()
-        inputs = inputs.to(network.device, network.dtype)
         if given is None:
-            return cls(DISTILLED, inputs) if network.keeps_statistics else cls()
+            return cls.of_steps(inputs, network)
         data = as_data(given)
         if data.input_shape != inputs.shape[2:]:
             raise DataError(
@@ -52,6 +52,17 @@ class Statistics:
                 f"{tuple(data.input_shape)}; the distilled ones have {tuple(inputs.shape[2:])}.",
                 "Use data of the kind that was distilled, resized to the same shape.",
             )
+        return cls.of_data(data, network)
+
+    @classmethod
+    def of_steps(cls, inputs: Tensor, network: Network, name: str = DISTILLED) -> "Statistics":
+        """Those of the images that a network learned from (steps, images, …)."""
+        batches = inputs.to(network.device, network.dtype)
+        return cls(name, batches) if network.keeps_statistics else cls()
+
+    @classmethod
+    def of_data(cls, data: LabelledData, network: Network) -> "Statistics":
+        """Those of real data, as a network has them that was trained on these."""
         return cls(name_of(data), _Real(data, network)) if network.keeps_statistics else cls()
 
     def added_to(self, weights: Weights, network: Network) -> Weights:

@@ -1,0 +1,23 @@
+"""What settings may name: devices, types, how weights are drawn and labels kept. Without torch."""
+
+from typing import Literal, get_args
+
+from ..errors import ConfigError
+
+DeviceName = Literal["auto", "cpu", "cuda", "mps"]
+DtypeName = Literal["float32", "float64", "bfloat16", "float16"]
+Scheme = Literal[
+    "xavier-normal", "xavier-uniform", "he-normal", "he-uniform", "orthogonal", "module"
+]
+LabelKind = Literal["hard", "soft", "logits", "clipped"]
+"""``hard``: not learned. ``soft``: learned as they are. ``logits``: the softmax of what is learned.
+``clipped``: learned as they are, and set to 0 where an outer step makes them negative."""
+
+
+def check_scheme(name: str) -> None:
+    """Refuses the name of a scheme that there is not."""
+    if name not in get_args(Scheme):
+        raise ConfigError(
+            f"There is no initialization scheme {name!r}.",
+            f"Choose one of: {', '.join(get_args(Scheme))}.",
+        )

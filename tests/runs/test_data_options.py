@@ -1,0 +1,78 @@
+"""What is learned and how: each option stops and resumes, and its artefact trains and verifies."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import datadistill as dd
+from datadistill.errors import ConfigError
+from datadistill.runs.config import config_from
+from datadistill.runs.distillation import Distillation
+from tests.runs.helpers import TEST, contents, go, stop_after
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "soft": {"labels": "soft", "labels_lr": 0.1},
+    "logits": {"labels": "logits"},
+    "clipped": {"labels": "clipped"},
+    "few images": {"labels": "soft", "images_per_step": 4, "steps": 1},
+    "few k-means": {"labels": "logits", "images_per_step": 3, "start": "k-means"},
+    "view": {"view": "shift+rotate"},
+    "own view": {"view": dd.views.Dsa()},
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_a_run_resumes_bit_identically_and_its_artefact_trains_and_verifies(
+    option: str, tmp_path: Path
+) -> None:
+    settings, whole, stopped = OPTIONS[option], tmp_path / "whole", tmp_path / "stopped"
+    made = go(whole, **settings)
+    for outer_step in (1, 5):
+        with pytest.raises(KeyboardInterrupt):
+            go(stopped, **settings, **stop_after(outer_step))
+    go(stopped, **settings)
+    assert contents(stopped) == contents(whole)
+    again = dd.load(whole)
+    assert again == made
+    assert dd.verify(again, TEST).holds
+    weights = again.train(seed=3).state_dict().values()
+    assert all(torch.isfinite(w).all() for w in weights)
+
+
+@pytest.mark.parametrize("start", ["k-means", "average"])
+def test_few_images_start_as_mixtures_of_the_images_of_their_classes(start: str) -> None:
+    train, _ = dd.data.load("digits")
+
+    def inputs(**settings: Any) -> torch.Tensor:
+        config = config_from({"start": start, "labels": "soft", **settings})
+        made = Distillation.prepare(config, train, dd.models.Linear())
+        return made.images(made.start().distiller).inputs
+
+    every = inputs(images_per_class=1)[0]
+    few = inputs(images_per_step=5)[0]
+    torch.testing.assert_close(few, (every[:5] + every[5:]) / 2)
+    assert torch.equal(inputs(images_per_step=3, steps=3).flatten(0, 1)[:9], mixed(every, 9))
+
+
+def mixed(every: torch.Tensor, images: int) -> torch.Tensor:
+    first = (every[0] + every[9]) / 2
+    return torch.cat([first[None], every[1:images]])
+
+
+def test_fewer_images_than_classes_need_labels_that_are_learned() -> None:
+    with pytest.raises(
+        ConfigError, match=r"4 distilled images cannot have one label for each of 10"
+    ):
+        go(None, images_per_step=4, steps=1)
+
+
+def test_labels_have_an_outer_learning_rate_of_their_own() -> None:
+    def moved(**settings: Any) -> float:
+        made = go(None, labels="soft", iterations=1, averaging=0, **settings)
+        hard = torch.eye(10).expand(2, 10, 10)
+        return float((made.labels - hard).abs().max())
+
+    assert moved(labels_lr=0.01) == pytest.approx(0.01, rel=1e-3)
+    assert moved() == pytest.approx(1.0, rel=1e-3), "outer_lr"
