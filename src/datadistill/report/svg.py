@@ -130,10 +130,11 @@ def _bars(chart: BarChart) -> Markup:
 
 def _matrix(chart: MatrixChart) -> Markup:
     count, named = len(chart.names), len(chart.names) <= NAMED
-    margin = 96 if named else 40
+    steep = named and max(map(len, chart.names)) > 3
+    margin = 96 if steep else 48
     side = WIDTH - margin - RIGHT
     cell, shares = side / count, chart.shares
-    head = margin if named and max(map(len, chart.names)) > 3 else 44
+    head = margin if steep else 44
     parts: list[Markup] = []
     square = Markup('<rect x="{:.1f}" y="{:.1f}" width="{w:.1f}" height="{w:.1f}" {}/>')
     for row, line in enumerate(shares):

@@ -266,7 +266,8 @@ def cost(story: Story) -> list[tuple[str, str]]:
         found.append(("outer steps", f"{story.outer_steps:,}"))
         found.append(("time of the outer steps", time_text(story.seconds)))
         each = story.seconds / max(story.outer_steps, 1)
-        found.append(("per outer step", f"{1000 * each:,.3g} ms"))
+        took = f"{each:,.3g} s" if each >= 1 else f"{1000 * each:.3g} ms"
+        found.append(("per outer step", took))
         if rejected := story.rows[-1].rejected:
             found.append(("rejected outer steps", f"{rejected:,}"))
     if (distilled := story.distilled) is not None:
