@@ -8,7 +8,7 @@ from markupsafe import Markup
 from .charts import AnyChart, BarChart, Line, LineChart, MatrixChart, number, ticks
 
 WIDTH, HEIGHT = 460, 270
-LEFT, RIGHT, TOP, BOTTOM = 56, 14, 12, 42
+LEFT, RIGHT, TOP, BOTTOM = 64, 14, 12, 42
 COLOURS = 7  # of Okabe and Ito, as classes of the style sheet
 ROW = 27  # of a bar
 LABEL = 150
