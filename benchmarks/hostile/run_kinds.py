@@ -1,10 +1,12 @@
 """Files of runs, pools and networks."""
 
 import functools
+import io
 import math
 import random
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,7 @@ from .kinds import (
 from .mutation import changed, changed_lines, changed_value
 
 STEP = "step-00000012.safetensors"
+SHAPE = (1, 8, 8)
 
 
 @functools.cache
@@ -209,6 +212,59 @@ def _use_weights(path: Path) -> None:
         check_finite(module.double().eval()(torch.ones(2, 4).double()))
 
 
+def _make_images(folder: Path) -> Path:
+    """Images and labels as DC saves them."""
+    images, labels = torch.randn(6, *SHAPE), torch.arange(6) % 3
+    torch.save({"data": [[images, labels]], "accs_all_exps": {}}, folder / "images.pt")
+    return folder / "images.pt"
+
+
+def _use_images(path: Path) -> None:
+    made = dd.import_images(path, data=_data(), module=dd.models.Linear(size=8, classes=3))
+    check_finite(made.inputs, made.labels, made.learning_rates)
+    artefact = path.with_suffix(".safetensors")
+    made.save(artefact)
+    if dd.load(artefact) != made:
+        raise SilentChangeError
+
+
+def _other_images(content: bytes, draw: random.Random) -> bytes:
+    """Whole files with other tensors, in other containers."""
+    images, labels = torch.randn(6, *SHAPE), torch.arange(6) % 3
+    soft = draw.choice((labels, torch.rand(6, 3), labels.to(torch.uint16)))
+    if draw.random() < 0.5:
+        images = _another(images, draw)
+    else:
+        labels = _another(soft, draw)
+    one = torch.zeros(1)
+    held: list[Callable[[], object]] = [
+        lambda: {"images": images, "labels": labels},
+        lambda: {"data": [(images, labels)]},
+        lambda: images,
+        lambda: [images, labels],
+        lambda: {"data": images},
+        lambda: nn.Parameter(images),
+        lambda: one.expand(2**30),
+        lambda: one.expand(2**44, *SHAPE),
+        lambda: images.to_sparse(),
+        lambda: images.to("meta"),
+        lambda: {"images": labels, "labels": images},
+        lambda: images.movedim(0, -1),
+        lambda: images[::2],
+    ]
+    buffer = io.BytesIO()
+    try:
+        torch.save(draw.choice(held)(), buffer)
+    except (RuntimeError, NotImplementedError, IndexError):  # there is no such tensor
+        return changed(content, draw)
+    return buffer.getvalue()
+
+
+@functools.cache
+def _data() -> dd.LabelledData:
+    return dd.LabelledData(torch.randn(6, *SHAPE), torch.arange(6) % 3, name="digits")
+
+
 def _named(name: str, make: Any) -> Any:
     return functools.partial(make, name)
 
@@ -230,4 +286,5 @@ KINDS = (
     Kind("weights", _named("safetensors", _make_weights), _use_weights, either(changed, in_header)),
     Kind("weights, zip", _named("pth", _make_weights), _use_weights, either(changed, in_zip)),
     Kind("weights, pickle", _named("pt", _make_weights), _use_weights),
+    Kind("images", _make_images, _use_images, either(changed, in_zip, _other_images)),
 )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .artefact import Claim, DistilledData, load
     from .baselines import Baseline
     from .core import view as views
-    from .core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
+    from .core.adjoint import Adjoint, BackGradient, RidgeHead, StoredGraph, Truncated
     from .core.distilled import Step, Steps
     from .core.initialization import FixedInit, Initialization, RandomInit
     from .core.learner import Learner
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from .report import Report, report
     from .runs import RunConfig, distill, pretrain, resume
     from .tables import TableSettings, baseline_table, linear_bound, poisoning_table
+    from .tables.reproduction import reproduce
 else:
     __getattr__, __dir__ = on_first_use(__name__)
 
@@ -80,6 +81,7 @@ __all__ = [
     "RandomInit",
     "Regression",
     "Report",
+    "RidgeHead",
     "RunConfig",
     "SoftLabels",
     "Step",
@@ -106,6 +108,7 @@ __all__ = [
     "poisoning_table",
     "pretrain",
     "report",
+    "reproduce",
     "resume",
     "verify",
     "views",

@@ -115,6 +115,10 @@ BUILT_IN: dict[str, Reduced] = {
     "largenet": _built_in("largenet", 1, 12, width=2),
     "vgg11": _built_in("vgg11", 3, 32, width=4),
     "squeezenet": _built_in("squeezenet", 3, 33, width=8),
+    "textcnn": Reduced(
+        lambda: models.build("textcnn", {"words": 6, "dimensions": 4, "classes": CLASSES}),
+        (1, 6, 4),
+    ),
     "convnet3": _built_in("convnet3", 3, 8, width=5),
     "linear": _built_in("linear", 2, 4),
     "mlp": _built_in("mlp", 1, 6, hidden=8),
@@ -179,6 +183,6 @@ def slope(case: Problem, name: str, direction: Tensor, distance: float) -> float
     def loss(times: int) -> float:
         tensors = leaves(case.steps)
         tensors[name] = tensors[name] + times * distance * direction
-        return float(case.loss(Steps(**tensors)))
+        return float(case.loss(Steps(*tensors.values())))
 
     return (8 * (loss(1) - loss(-1)) - (loss(2) - loss(-2))) / (12 * distance)

@@ -186,8 +186,10 @@ def parse(text: str) -> tuple[str, Record]:
                 pass
     except (SyntaxError, ValueError, TypeError):  # no expression, or no plain value
         pass
+    except (MemoryError, RecursionError):  # nested without end
+        pass
     raise ConfigError(
-        f"{text!r} cannot be read.", "Write file.py:Class or file.py:Class(name=value, …)."
+        f"{text[:200]!r} cannot be read.", "Write file.py:Class or file.py:Class(name=value, …)."
     )
 
 

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -24,6 +25,7 @@ from ..core.parametrisation import Parametrisation
 from ..core.random import minibatch, stream
 from ..core.values import one_line
 from ..core.vanishing import FIRST_STEPS, check_gradient
+from ..core.variety import ORDINARY, Variety
 from ..data import LabelledData
 from ..data.features import Features
 from ..data.labels import as_classes, check_several_classes, from_zero
@@ -45,7 +47,7 @@ from ..evaluation.validation import Validation
 from ..pixels import are_images
 from ..pools import at_most, check_enough
 from .config import MACHINE, RunConfig
-from .initialization import InitialWeights
+from .initialization import InitialWeights, other_networks
 from .seams import Given, make, make_rule, make_view
 from .state import Measured, RunState
 from .store.fingerprint import fingerprint, recognised
@@ -102,7 +104,7 @@ class Distillation:
         What is given takes precedence over what the configuration names. The number of threads is
         set, since the last bit of a sum depends on it.
         """
-        team = team or Processes()
+        team, config = team or Processes(), config.bundled()
         torch.set_num_threads(config.threads or team.threads())
         device = device or team.device(resolve_device(config.device))
         dtype = None if config.dtype is None else resolve_dtype(config.dtype)
@@ -132,8 +134,10 @@ class Distillation:
             split = split_frozen(network) if engine != "plain" and view is None else None
             unrolled = split.head if split else network
             distiller = _distiller(config, unrolled, initialization, objective, given, split)
-            engine_of_run = _engine(distiller, config, team)
-            distiller = replace(distiller, own_engine=engine_of_run, whole=network, view=view)
+            others = other_networks(config, network, data)
+            distiller = _with_engines(
+                replace(distiller, whole=network, view=view), others, config, team
+            )
         check_division(distiller.networks, team.size, fixed=initialization.fixed)
         config = replace(
             config,
@@ -165,7 +169,8 @@ class Distillation:
         if compiled is not None:
             config = replace(config, compiled=compiled)
         with using(config.engine):
-            return replace(self.distiller, own_engine=_engine(self.distiller, config, team))
+            others = [engine.network for engine in self.distiller.variety.others]
+            return _with_engines(self.distiller, others, config, team)
 
     @property
     def engine_record(self) -> EngineRecord:
@@ -284,8 +289,9 @@ class Distillation:
         """Distilled data with all that is needed to use them."""
         distiller = self.distiller
         settings: dict[str, Any] = self.config.mapping()
+        rates = steps.learning_rates * self.config.rates_factor
         return make_artefact(
-            replace(steps, learning_rates=steps.learning_rates * self.config.rates_factor),
+            replace(distiller.scheduled(steps), learning_rates=rates),
             network=self.network,
             module=self.module,
             initialization=distiller.initialization,
@@ -362,15 +368,26 @@ def _distiller(
     )
 
 
-def _engine(distiller: Distiller, config: RunConfig, team: Team) -> Engine:
-    """The engine in use, as the settings of the machine have it."""
-    return engine_for(
-        distiller.network,
-        distiller.objective,
-        micro_batch=config.micro_batch,
-        compiled=bool(config.compiled),
-        team=team,
+def _with_engines(
+    distiller: Distiller, others: Sequence[Network], config: RunConfig, team: Team
+) -> Distiller:
+    """The distiller with the engines of all its networks, as the machine's settings have it."""
+
+    def engine(network: Network) -> Engine:
+        return engine_for(
+            network,
+            distiller.objective,
+            micro_batch=config.micro_batch,
+            compiled=bool(config.compiled),
+            team=team,
+        )
+
+    variety = Variety(
+        tuple(engine(network) for network in others),
+        tuple(ORDINARY[name] for name in config.ordinary),
+        config.jitter,
     )
+    return replace(distiller, own_engine=engine(distiller.network), variety=variety)
 
 
 def _hopeless(state: DistillerState, metrics: Metrics, steps: Steps) -> NonFiniteError:

@@ -49,6 +49,7 @@ class Counts:
         choosing_networks: Networks that choose them.
         examples: Real examples to choose and pick on.
         full_networks: Networks that are trained on all real data.
+        full_epochs: Passes over them; by default enough for 300,000 examples, from 5 to 30.
         few_shot_networks: Networks that are adapted by few-shot adversarial adaptation.
         few_shot_choosing: Networks that choose its settings.
         few_shot_updates: Numbers of its updates to choose from.
@@ -62,6 +63,7 @@ class Counts:
     choosing_networks: int = 20
     examples: int = 1024
     full_networks: int = 3
+    full_epochs: int | None = None
     few_shot_networks: int = 20
     few_shot_choosing: int = 4
     few_shot_updates: tuple[int, ...] = (100, 200, 400)

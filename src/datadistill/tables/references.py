@@ -51,7 +51,7 @@ def all_real(context: TableContext) -> TableRow:
     """Networks trained by Adam on the whole training set."""
     train, networks = context.data.train, context.networks
     count = networks.few(context.counts.full_networks)
-    epochs = min(max(300_000 // len(train), 5), 30)
+    epochs = context.counts.full_epochs or min(max(300_000 // len(train), 5), 30)
 
     def compute(number: int) -> list[float]:
         weights = train_on_all(

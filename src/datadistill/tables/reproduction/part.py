@@ -1,0 +1,106 @@
+"""The parts of a table: one distillation each, at the paper's settings and at quick ones."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from ...runs.config import MACHINE, NAMES, RunConfig
+from ...runs.recipes import read_recipe
+from .scale import Scale
+
+Measured = Literal["figure", "baselines", "attack"]
+
+NOT_COMPARED = MACHINE | {"validate_every", "test_networks", "pool"}
+"""Settings that are where and how often, not what."""
+
+
+@dataclass(frozen=True)
+class PoolOf:
+    """The pool of pre-trained networks that a part needs.
+
+    Attributes:
+        data: The data set that they are trained on.
+        model: The network.
+        size: Height and width of the images, if not the data set's own.
+        channels: Their colours, if not the data set's own.
+    """
+
+    data: str
+    model: str = "lenet"
+    size: int | None = None
+    channels: Literal[1, 3] | None = None
+
+    def name(self, model_args: tuple[str, ...]) -> str:
+        """What its folder is called."""
+        return "-".join([self.data, self.model, *(one.replace("=", "") for one in model_args)])
+
+
+@dataclass(frozen=True)
+class Part:
+    """One distillation of a table or figure.
+
+    Attributes:
+        run: What its run folder is called; parts of the same name are one run.
+        row: The row of the table, or the curve of a figure, in which it stands.
+        column: Its column, or its place on the curve.
+        recipe: The recipe of the paper's experiment.
+        settings: What differs from the recipe at every scale.
+        quick: What differs at the quick scale; ``recipe`` there names a recipe that stands in.
+        pool: The pool that it needs.
+        quick_pool: The pool that it needs at the quick scale, if another.
+        measured: What is measured.
+    """
+
+    run: str
+    row: str
+    column: str
+    recipe: str
+    settings: dict[str, Any] = field(default_factory=dict[str, Any])
+    quick: dict[str, Any] = field(default_factory=dict[str, Any])
+    pool: PoolOf | None = None
+    quick_pool: PoolOf | None = None
+    measured: Measured = "figure"
+
+    def pool_at(self, scale: Scale) -> PoolOf | None:
+        """The pool that it needs at a scale."""
+        return (self.quick_pool if scale.name == "quick" else None) or self.pool
+
+    def paper(self) -> RunConfig:
+        """The settings of the paper."""
+        return replace(read_recipe(self.recipe, "paper").config, **self.settings)
+
+    def config(self, scale: Scale, data_dir: Path | None, pools: Path) -> RunConfig:
+        """The settings at a scale."""
+        quick = dict(self.quick) if scale.name == "quick" else {}
+        recipe = quick.pop("recipe", self.recipe)
+        config = read_recipe(recipe, scale.preset).config
+        fixed = config.initialization.startswith("fixed")
+        changes: dict[str, Any] = {
+            **self.settings,
+            **quick,
+            "data_dir": data_dir,
+            "test_networks": 1 if fixed else scale.networks,
+        }
+        config = replace(config, **changes)
+        if quick:  # measured at its end alone
+            config = replace(config, validate_every=config.iterations)
+        pool = self.pool_at(scale)
+        if pool is None:
+            return config
+        return replace(config, pool=(pools / pool.name(config.model_args)).absolute())
+
+
+def differences(used: RunConfig, paper: RunConfig) -> list[str]:
+    """The settings in which a run differs from the paper's, each as ``name: paper's → ours``."""
+    ours, theirs = used.mapping(), paper.mapping()
+    return [
+        f"{name}: {_shown(theirs[name])} → {_shown(ours[name])}"
+        for name in NAMES
+        if name not in NOT_COMPARED and ours[name] != theirs[name]
+    ]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)

@@ -1,0 +1,128 @@
+"""Where the runs and pools of the tables are made: what is missing is run, the rest goes on."""
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ...artefact import DistilledData
+from ...errors import ConfigError
+from ...pools import Pool
+from ...progress import ProgressCallback, silent
+from ...runs.config import RunConfig
+from ...runs.experiment import Experiment, load
+from ...runs.planning.budget import TimeBudget
+from ...runs.planning.cost import measure_cost
+from ...runs.pool_job import PoolJob
+from ...runs.run import Run
+from ...runs.store.folder import RunFolder
+from ...runs.store.yaml_files import read_config
+from ...runs.team.processes import Processes
+from ...showing import Tell, no_message
+from .part import Part
+from .scale import Scale
+
+RESERVE = 0.25
+"""Share of a part's time that is left for what is measured of it."""
+
+
+class OutOfTimeError(ConfigError):
+    """The time budget is used up."""
+
+
+@dataclass
+class Workshop:
+    """A folder of runs and pools, and the time that is left.
+
+    Attributes:
+        folder: Where ``runs`` and ``pools`` are.
+        scale: How much is computed.
+        data_dir: The data folder.
+        until: The reading of ``time.monotonic`` at which all must end, if there is a budget.
+        threads: Processor threads; as many as torch takes by default.
+        tell: Receives messages.
+        progress: Called often.
+    """
+
+    folder: Path
+    scale: Scale
+    data_dir: Path | None = None
+    until: float | None = None
+    threads: int | None = None
+    tell: Tell = no_message
+    progress: ProgressCallback = silent
+
+    def distil(self, part: Part, parts_left: int) -> tuple[DistilledData, Experiment]:
+        """The distilled data of a part: those of a finished run, or else made or resumed.
+
+        Args:
+            part: The part.
+            parts_left: How many parts share the time that is left, this one included.
+        """
+        until = self._share(parts_left)
+        config = part.config(self.scale, self.data_dir, self.folder / "pools")
+        pool = self._pool(part, config)
+        folder = RunFolder(self.folder / "runs" / part.run)
+        config = self._as_before(config, folder)
+        loaded = load(replace(config, threads=self.threads))
+        distillation, budget = loaded.prepare(), None
+        if until is not None and folder.is_new:
+            cost = measure_cost(distillation, loaded.test)
+            iterations = cost.iterations_within(until - time.monotonic())
+            if iterations < 1:
+                raise OutOfTimeError(f"{part.run}: the time budget has ended.", "")
+            if iterations < config.iterations:
+                distillation = distillation.with_config(loaded.config.scaled(iterations))
+            budget = TimeBudget(until - cost.test - cost.validation, config.iterations)
+        self.tell(f"{part.run}: {folder.path}")
+        run = Run(distillation, folder, loaded.test, budget, self.tell, self.tell, self.progress)
+        distilled = run.go()
+        return (distilled.with_pool(pool) if pool and _drawn(distilled) else distilled), loaded
+
+    def _share(self, parts_left: int) -> float | None:
+        """The reading of the clock at which a part ends that gets its share of what is left."""
+        if self.until is None:
+            return None
+        now = time.monotonic()
+        if self.until <= now:
+            raise OutOfTimeError("The time budget has ended.", "Run the same command to go on.")
+        return now + (1 - RESERVE) * (self.until - now) / max(parts_left, 1)
+
+    def _as_before(self, config: RunConfig, folder: RunFolder) -> RunConfig:
+        """The settings of a run that was begun: its schedule is planned already."""
+        if folder.is_new or not folder.config.exists():
+            return config
+        before = read_config(folder.config)
+        return replace(
+            config,
+            iterations=before.iterations,
+            plans=before.plans,
+            decay_every=before.decay_every,
+            validate_every=before.validate_every,
+        )
+
+    def _pool(self, part: Part, config: RunConfig) -> Pool | None:
+        """The pool that a part needs: made, continued or extended."""
+        wanted = part.pool_at(self.scale)
+        if wanted is None or config.pool is None:
+            return None
+        settings = self.scale.pool_settings
+        job = PoolJob(
+            data=wanted.data,
+            pool=config.pool,
+            data_dir=self.data_dir,
+            size=wanted.size,
+            channels=wanted.channels,
+            model=wanted.model,
+            model_args=config.model_args,
+            networks=self.scale.pool_networks,
+            held_out=self.scale.networks,
+            preset=self.scale.pool_preset,
+            threads=self.threads,
+            **settings,
+        )
+        return job.make(Processes(), self.progress, self.tell)
+
+
+def _drawn(distilled: DistilledData) -> bool:
+    """Whether networks are drawn from the pool."""
+    return distilled.header.initialization.pool is not None
