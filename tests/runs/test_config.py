@@ -1,6 +1,7 @@
 """Flags, YAML and Python name things alike; what none of them knows is an error."""
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +216,14 @@ def test_every_recipe_parses_and_says_what_it_is(name: str) -> None:
     make(Adjoint, recipe.config)
     assert recipe.config.data in dd.data.DATA_SETS
     assert dd.models.build(recipe.config.model, {}) is not None
+
+
+def test_recipes_that_were_not_run_say_so_as_the_results_do() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "results" / "README.md").read_text()
+    listed = re.findall(r"`([a-z0-9-]+)`", page[page.index("Not run yet") :])
+    said = {name for name in recipe_names() if "Not run yet" in read_recipe(name).description}
+    assert said
+    assert said == {name for name in listed if name in recipe_names()}
 
 
 @pytest.mark.parametrize("preset", ["fast", "paper"])

@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..artefact import Claim, DistilledData
+from ..artefact import DistilledData
 from ..artefact.make import make as make_artefact
 from ..baselines.start import start_images
 from ..core.adjoint import Adjoint
 from ..core.device import resolve_device, resolve_dtype
 from ..core.distilled import Steps
-from ..core.distiller import Distiller, DistillerState, Metrics
+from ..core.distiller import Distiller, DistillerState
 from ..core.engine import Engine
 from ..core.initialization import Initialization
 from ..core.network import Network
@@ -24,7 +24,7 @@ from ..core.objective import Objective
 from ..core.parametrisation import Parametrisation
 from ..core.random import minibatch, stream
 from ..core.values import one_line
-from ..core.vanishing import FIRST_STEPS, check_gradient
+from ..core.vanishing import FIRST_STEPS, check_accepted, check_gradient
 from ..core.variety import ORDINARY, Variety
 from ..data import LabelledData
 from ..data.features import Features
@@ -42,7 +42,6 @@ from ..engine import (
 )
 from ..engine.frozen_prefix import FrozenFeatures, Split, split_frozen
 from ..engine.team import check_division
-from ..errors import NonFiniteError
 from ..evaluation.validation import Validation
 from ..pixels import are_images
 from ..pools import at_most, check_enough
@@ -55,7 +54,6 @@ from .store.metrics import HeldOutScore, LearningRates, MetricsRow
 from .store.snapshots import is_due
 from .team.processes import Processes
 
-REJECTIONS_ALLOWED = 5
 VALIDATION_NETWORKS = 8
 NOTHING = Given()
 
@@ -213,23 +211,20 @@ class Distillation:
         """Makes one outer step on its numbered minibatch, and measures if that is due."""
         begin = time.perf_counter()
         distiller, metrics = self.distiller.step(state.distiller, self.batch(state.outer_step))
-        if distiller.rejected_in_a_row >= REJECTIONS_ALLOWED:
-            raise _hopeless(distiller, metrics, self.distiller.distilled(distiller))
+        rates = self.distiller.distilled(distiller).learning_rates
+        check_accepted(distiller, metrics.loss, rates)
         if metrics.accepted and distiller.adam.count == min(FIRST_STEPS, self.config.iterations):
             check_gradient(self.network, distiller, metrics.loss)
         last = self.measure(distiller) if self.due(distiller.outer_step) else None
         seconds = time.perf_counter() - begin
-        rates = self.distiller.distilled(distiller).learning_rates.double()
         row = MetricsRow(
             outer_step=distiller.outer_step,
             loss=metrics.loss if metrics.accepted else None,
             gradient_norm=metrics.gradient_norm if metrics.accepted else None,
             outer_lr=metrics.outer_lr,
-            learning_rates=LearningRates(
-                min=float(rates.min()), mean=float(rates.mean()), max=float(rates.max())
-            ),
+            learning_rates=LearningRates.of(rates),
             rejected=distiller.rejected,
-            held_out=last and _held_out(last.reached),
+            held_out=last and HeldOutScore.of(last.reached),
             seconds=seconds,
         )
         engines = continued(state.engines, distiller.outer_step, self.engine_record)
@@ -341,12 +336,6 @@ class Distillation:
         return outer_step % every == 0 or outer_step == self.config.iterations
 
 
-def _held_out(claim: Claim) -> HeldOutScore:
-    return HeldOutScore(
-        metric=claim.metric, mean=claim.mean, std=claim.std, networks=claim.networks
-    )
-
-
 def _distiller(
     config: RunConfig,
     network: Network,
@@ -388,12 +377,3 @@ def _with_engines(
         config.jitter,
     )
     return replace(distiller, own_engine=engine(distiller.network), variety=variety)
-
-
-def _hopeless(state: DistillerState, metrics: Metrics, steps: Steps) -> NonFiniteError:
-    return NonFiniteError(
-        f"The loss or its gradient was not finite in {REJECTIONS_ALLOWED} outer steps in a "
-        f"row, up to outer step {state.outer_step} (loss {metrics.loss:.3g}, learning rates "
-        f"up to {float(steps.learning_rates.max()):.3g}).",
-        "Lower learning_rate or outer_lr, or set clip_norm.",
-    )
