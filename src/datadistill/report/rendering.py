@@ -201,17 +201,11 @@ def adaptation(story: Story) -> dict[str, str] | None:
     return found
 
 
-def usage(story: Story) -> str:
-    """Python code that trains a network on the distilled data."""
+def usage(story: Story) -> dict[str, str]:
+    """What the code that trains a network on the distilled data names: artefact and network."""
     path = story.path / "distilled.safetensors" if story.path.is_dir() else story.path
     own = story.distilled is not None and not story.distilled.header.architecture.built_in
-    network = "YourNetwork()" if own else ""
-    return (
-        "import datadistill as dd\n\n"
-        f"distilled = dd.load({str(path)!r})\n"
-        f"network = distilled.train({network})  # a plain nn.Module, trained\n"
-        "logits = network(inputs)  # inputs normalised by distilled.normalization\n"
-    )
+    return {"artefact": repr(str(path)), "network": "YourNetwork()" if own else ""}
 
 
 def again(story: Story) -> str:
