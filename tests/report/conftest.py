@@ -64,6 +64,12 @@ class Browser:
         """What the console has said since the page was opened."""
         return self.driver.get_log("browser")
 
+    def seconds(self) -> float:
+        """Processor time of the page's process: the machine may be busy."""
+        self.driver.execute_cdp_cmd("Performance.enable", {})
+        found = self.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+        return next(one["value"] for one in found if one["name"] == "ProcessTime")
+
     def requests(self) -> list[str]:
         """The addresses that were asked for, besides the file itself and data in it."""
         log = self.driver.get_log("performance")

@@ -1,6 +1,5 @@
 """The page in a real browser: what a reader sees and can do."""
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -150,11 +149,8 @@ def test_a_page_of_200_classes_and_10_000_outer_steps_is_small_and_quick(
     test = torch.rand(400, 3, 32, 32), torch.arange(400) % 200
     page = dd.report(tmp_path / "long", test=test, networks=1).path
     assert page.stat().st_size < 15e6
-    begin = time.perf_counter()
     browser.open(page)
     assert browser.script("document.readyState") == "complete"
-    taken = time.perf_counter() - begin
-    busy = browser.script("performance.timing.loadEventEnd - performance.timing.navigationStart")
-    assert busy < 3000, f"{busy} ms; {taken:.1f} s with the driver"
+    assert browser.seconds() < 3  # with the pages before, if their process is the same
     assert browser.script("document.querySelectorAll('.cell').length") == 2000
     assert browser.console() == []
