@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .exchange import export, import_images
     from .pools import Pool, PoolInit
     from .progress import Progress
+    from .report import Report, report
     from .runs import RunConfig, distill, pretrain, resume
     from .tables import TableSettings, baseline_table, linear_bound, poisoning_table
     from .tables.reproduction import reproduce
@@ -79,6 +80,7 @@ __all__ = [
     "Progress",
     "RandomInit",
     "Regression",
+    "Report",
     "RidgeHead",
     "RunConfig",
     "SoftLabels",
@@ -105,6 +107,7 @@ __all__ = [
     "models",
     "poisoning_table",
     "pretrain",
+    "report",
     "reproduce",
     "resume",
     "verify",
