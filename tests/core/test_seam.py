@@ -71,7 +71,7 @@ def test_every_seam_has_its_built_in_implementations() -> None:
     assert wrapping == {"weight-decay", "own-loss", "combined"}  # no setting names them alone
     assert found == {
         "update rule": {"gradient-descent", "momentum", "nesterov", "adam", "weight-decay"},
-        "adjoint": {"back-gradient", "stored-graph", "truncated", "ridge-head"},
+        "adjoint": {"back-gradient", "ridge-head", "stored-graph", "truncated"},
         "objective": {"classification", "regression", "poisoning", "own-loss"},
         "initialization": {"random", "fixed", "fixed-pretrained"},
         "parametrisation": {"plain", "soft-labels", "low-resolution", "bases"},
