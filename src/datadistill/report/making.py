@@ -177,7 +177,7 @@ def _measured(story: Story, sources: Sources, progress: ProgressCallback) -> Sto
     artefact, results = results_at(story.path)
     if sources.test is not None:
         test = real_data(
-            distilled.header,
+            distilled,
             sources.test,
             input_shape=distilled.inputs.shape[2:],
             has_classes=distilled.objective.has_classes,
