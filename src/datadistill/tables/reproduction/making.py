@@ -22,7 +22,7 @@ from ..context import TableSettings
 from ..poisoning import poisoning_table
 from ..rows import TableRow
 from .catalogue import RESULTS
-from .part import Part, differences
+from .part import Part, differences, scale_differences
 from .result import Cell, Reproduced
 from .scale import SCALES, ScaleName
 from .workshop import OutOfTimeError, Workshop
@@ -92,13 +92,15 @@ def make_result(name: str, workshop: Workshop) -> Reproduced:
             distilled, loaded = workshop.distil(part, len(parts) - number)
             found = MEASURES[part.measured](_Measured(part, distilled, loaded, workshop))
         except (OutOfTimeError, DataDistillError) as error:
-            made.notes.append(f"{part.row}, {part.column}: {error.what}")
+            first, *_ = error.what.split(". ", 1)  # of missing data: not every file
+            made.notes.append(f"{part.row}, {part.column}: {first.rstrip('.')}")
             workshop.tell(f"{part.run}: {error.what}")
             continue
         for column, cell in found.items():
             paper = row.get(column, Cell()).paper
             row[column] = Cell(cell.mean, cell.std, cell.networks, paper)
         _describe(made, part, distilled, loaded.config)
+    made.differences |= {one: [] for one in scale_differences(scale, SCALES["paper"])}
     made.seconds, made.cpu_seconds = (
         time.monotonic() - begin[0],
         time.process_time() - begin[1],

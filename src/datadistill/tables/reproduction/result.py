@@ -103,7 +103,8 @@ class Reproduced:
         lines += [f"- Not measured: {note}" for note in self.notes]
         if self.differences:
             lines += ["", "Settings that differ from the paper's (the paper's → ours):", ""]
-            lines += [f"- {one} ({', '.join(runs)})" for one, runs in self.differences.items()]
+            for one, runs in self.differences.items():
+                lines.append(f"- {one} ({', '.join(runs)})" if runs else f"- {one}")
         return "\n".join([*lines, ""])
 
     def _table(self) -> list[str]:
