@@ -97,10 +97,10 @@ def _here(processes: int) -> list[float]:
         return [min(_times(link, case)) for case in CASES]
 
 
-def worker() -> None:
+def worker(handover: bytes) -> None:
     """Takes part in the sums that are measured."""
     torch.set_num_threads(1)
-    run_worker(_take_part)
+    run_worker(_take_part, handover)
 
 
 def _take_part(team: Processes, _named: Named) -> None:

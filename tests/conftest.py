@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from datadistill.cli import outcome
 from datadistill.core.device import available_devices
 from datadistill.data import LabelledData, load
 
@@ -17,6 +18,22 @@ torch.set_num_threads(1)
 def pytest_xdist_auto_num_workers() -> int:
     """One more worker than cores: tests that wait for real processes leave room for others."""
     return 1 + (os.cpu_count() or 1)
+
+
+def _never(_shape: object) -> bool:
+    return False
+
+
+@pytest.fixture(autouse=True)
+def no_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs draw no pictures, which takes longer than a small run; ``pictures`` asks for them."""
+    if "pictures" not in request.fixturenames:
+        monkeypatch.setattr(outcome, "can_be_drawn", _never)
+
+
+@pytest.fixture
+def pictures() -> None:
+    """Lets commands draw the distilled data of a run in this process."""
 
 
 @pytest.fixture(params=available_devices())

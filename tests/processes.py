@@ -9,6 +9,7 @@ import functools
 import importlib
 import json
 import os
+import pkgutil
 import runpy
 import select
 import signal
@@ -162,11 +163,11 @@ class _Program(Exception):  # noqa: N818 (nothing has gone wrong)
 
 
 if __name__ == "__main__":
-    for module in (
-        *("matplotlib.backends.backend_agg", "sklearn.datasets"),
-        *("torch.fx.experimental.symbolic_shapes", "datadistill.cli.main"),
-    ):
-        importlib.import_module(module)
+    package = importlib.import_module("datadistill")
+    found = pkgutil.walk_packages(package.__path__, "datadistill.")
+    own = [module.name for module in found if not module.name.endswith("__main__")]
+    for name in ("matplotlib.backends.backend_agg", "sklearn.datasets", *own):
+        importlib.import_module(name)
     try:
         _serve(socket.socket(fileno=int(sys.argv[1])))
         sys.exit()

@@ -59,11 +59,9 @@ class Dark(View, name="dark"):
 """,
     "baselines/black.py": """
 import torch
-from .baseline import Baseline, register
+from .baseline import Baseline
 
-@register
-class Black(Baseline):
-    name = "black"
+class Black(Baseline, name="black"):
     deterministic = True
 
     def steps(self, data, layout, stream):
@@ -122,7 +120,7 @@ import datadistill as dd
 made = dd.load("run/distilled.safetensors")
 assert (made.rule.name, made.objective.name) == ("sign", "squared"), made.header
 assert made.header.architecture.name == "tiny"
-assert "black" in dd.baselines.BASELINES
+assert "black" in dd.Baseline.names()
 """
     again = [sys.executable, "-c", program]
     subprocess.run(again, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, check=True)

@@ -74,13 +74,13 @@ def in_zip(content: bytes, draw: random.Random) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(buffer, "w") as new:
         names = old.namelist()
-        chosen = draw.choice(names)
+        chosen, method = draw.choice(names), draw.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
         for name in names:
             member = old.read(name)
             if name == chosen:
                 start = draw.choice((0, 0, len(member) // 2))
                 member = member[:start] + changed(member[start:], draw)
-            new.writestr(name, member, draw.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)))
+            new.writestr(name, member, method)
     return buffer.getvalue()
 
 

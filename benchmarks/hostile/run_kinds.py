@@ -1,6 +1,7 @@
 """Files of runs, pools and networks."""
 
 import functools
+import io
 import math
 import random
 import shutil
@@ -38,6 +39,7 @@ from .kinds import (
 from .mutation import changed, changed_lines, changed_value
 
 STEP = "step-00000012.safetensors"
+SHAPE = (1, 8, 8)
 
 
 @functools.cache
@@ -209,6 +211,49 @@ def _use_weights(path: Path) -> None:
         check_finite(module.double().eval()(torch.ones(2, 4).double()))
 
 
+def _make_images(folder: Path) -> Path:
+    """Images and labels as DC saves them."""
+    images, labels = torch.randn(6, *SHAPE), torch.arange(6) % 3
+    torch.save({"data": [[images, labels]], "accs_all_exps": {}}, folder / "images.pt")
+    return folder / "images.pt"
+
+
+def _use_images(path: Path) -> None:
+    made = dd.import_images(path, data=_data(), module=dd.models.Linear(size=8, classes=3))
+    check_finite(made.inputs, made.labels, made.learning_rates)
+    artefact = path.with_suffix(".safetensors")
+    made.save(artefact)
+    if dd.load(artefact) != made:
+        raise SilentChangeError
+
+
+def _other_images(_: bytes, draw: random.Random) -> bytes:
+    """Whole files with other tensors, in other containers."""
+    images, labels = torch.randn(6, *SHAPE), torch.arange(6) % 3
+    if draw.random() < 0.5:
+        images = _another(images, draw)
+    else:
+        labels = draw.choice((labels, torch.rand(6, 3), labels.to(torch.uint16)))
+        labels = _another(labels, draw)
+    few = images.flatten()[:1]
+    held: Any = draw.choice(
+        [
+            *({"images": images, "labels": labels}, {"data": [(images, labels)]}, images),
+            *([images, labels], {"data": images}, nn.Parameter(images.float()), images.T),
+            *(few.expand(2**30), few.expand(2**44, 1), images.to_sparse(), images.to("meta")),
+            *({"images": labels, "labels": images}, images.flip(0), images[::2]),
+        ]
+    )
+    buffer = io.BytesIO()
+    torch.save(held, buffer)
+    return buffer.getvalue()
+
+
+@functools.cache
+def _data() -> dd.LabelledData:
+    return dd.LabelledData(torch.randn(6, *SHAPE), torch.arange(6) % 3, name="digits")
+
+
 def _named(name: str, make: Any) -> Any:
     return functools.partial(make, name)
 
@@ -230,4 +275,5 @@ KINDS = (
     Kind("weights", _named("safetensors", _make_weights), _use_weights, either(changed, in_header)),
     Kind("weights, zip", _named("pth", _make_weights), _use_weights, either(changed, in_zip)),
     Kind("weights, pickle", _named("pt", _make_weights), _use_weights),
+    Kind("images", _make_images, _use_images, either(changed, in_zip, _other_images)),
 )

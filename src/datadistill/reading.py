@@ -4,8 +4,10 @@ import contextlib
 import errno
 import os
 import stat
+import zipfile
 from io import BufferedReader
 from pathlib import Path
+from typing import IO
 
 FREE_BYTES = 2**26
 MOST_EXPANSION = 200
@@ -60,6 +62,17 @@ def read_regular(path: Path, at_most: int | None = None) -> bytes:
     if at_most is not None and len(content) > at_most:  # more than the size that it shows
         raise _too_large(path, at_most)
     return content
+
+
+def check_stored(file: Path | IO[bytes]) -> None:
+    """Refuses a zip file with packed members, which could be of any size; torch.save packs none.
+
+    Raises:
+        zipfile.BadZipFile: It is not such a file.
+    """
+    with zipfile.ZipFile(file) as members:
+        if any(one.compress_type != zipfile.ZIP_STORED for one in members.infolist()):
+            raise zipfile.BadZipFile("its content is compressed")
 
 
 def _check_kind(mode: int, path: Path) -> None:

@@ -16,7 +16,6 @@ import torch
 import datadistill as dd
 from datadistill import baselines
 from datadistill.baselines import (
-    BASELINES,
     AverageReal,
     Baseline,
     KMeans,
@@ -24,12 +23,11 @@ from datadistill.baselines import (
     OptimisedReal,
     RandomReal,
     Stream,
-    find,
-    from_record,
 )
 from datadistill.core.distilled import Steps
 from datadistill.core.network import Network
 from datadistill.errors import ConfigError, DataDistillError
+from datadistill.runs.seams import named
 
 Digits = tuple[dd.LabelledData, dd.LabelledData]
 
@@ -46,7 +44,7 @@ class Noise(Baseline):
     """Noise around a level."""
 
     level: float = 0.5
-    name = "noise"
+    title = "noise"
 
     def steps(self, data, layout, stream):
         shape = (layout.classes, layout.per_class, *data.input_shape)
@@ -80,55 +78,61 @@ def file(tmp_path: Path) -> Path:
 
 def test_the_built_in_baselines_are_known_by_the_names_of_their_rows() -> None:
     kinds = {RandomReal, OptimisedReal, KMeans, AverageReal}
-    assert kinds <= {*BASELINES.values()}
-    for name, kind in BASELINES.items():
-        assert kind.name == name
-        assert type(find(name)) is kind
+    assert kinds <= {Baseline.implementation(name) for name in Baseline.names()}
+    for name in Baseline.names():
+        assert named(Baseline, name).title == named(Baseline, name).name == name
 
 
 @pytest.mark.parametrize(
     ("name", "near"), [("kmeans", "k-means"), ("random", "random real"), ("Average", "average")]
 )
 def test_an_unknown_name_is_an_error_that_names_the_nearest(name: str, near: str) -> None:
-    for make in (lambda: find(name), lambda: from_record({"name": name})):
-        with pytest.raises(ConfigError, match=f"no baseline called '{name}'.*mean '{near}") as told:
+    for make in (lambda: named(Baseline, name), lambda: Baseline.from_record({"name": name})):
+        with pytest.raises(ConfigError, match=f"no baseline '{name}'.*mean '{near}") as told:
             make()
         assert len(str(told.value).splitlines()) == 2
 
 
 def test_records_are_plain_data_that_make_the_same_baseline(file: Path, digits: Digits) -> None:
-    own = find(f"{file}:Noise")
+    own = named(Baseline, f"{file}:Noise")
     for baseline in (RandomReal(), KMeans(), own, Constant(3.0)):
         record = json.loads(json.dumps(baseline.record()))
-        again = from_record(record)
+        again = Baseline.from_record(record)
         assert type(again) is type(baseline)
         assert again.record() == record
         made = [one.draw(digits[0], Layout(10), seed=3) for one in (baseline, again)]
         assert torch.equal(made[0].inputs, made[1].inputs)
     assert RandomReal().record() == {"name": "random real"}
-    assert own.record() == {"name": "noise", "class": "my_baselines:Noise", "level": 0.5}
+    assert own.record() == {"name": f"{file}:Noise", "level": 0.5}
+    loud = named(Baseline, f"{file}:Noise(level=2.0)")
+    assert loud.record() == {"name": f"{file}:Noise", "level": 2.0}
     assert Constant(3.0).record()["value"] == 3.0
 
 
-def test_a_baseline_without_a_name_is_called_like_its_class() -> None:
-    assert Constant().name == "Constant"
+def test_a_row_without_a_title_is_called_like_the_class() -> None:
+    assert Constant().title == "Constant"
+
+
+def test_code_that_only_a_record_names_is_not_imported(file: Path) -> None:
+    with pytest.raises(ConfigError, match="has not been imported, and files never import code"):
+        Baseline.from_record({"name": f"{file.with_name('other.py')}:Other"})
 
 
 def test_references_that_name_no_baseline_are_refused(file: Path) -> None:
     for reference, error, told in (
         (f"{file}:Nois", ConfigError, "Did you mean 'Noise'"),
-        (f"{file}:function", ConfigError, "is not a baseline"),
-        (f"{file}:Broken", ConfigError, "cannot be made without arguments"),
+        (f"{file}:function", ConfigError, "is not an implementation of Baseline"),
+        (f"{file}:Broken", ConfigError, "cannot be made of"),
         ("nowhere.py:Mine", ConfigError, "There is no file"),
     ):
         with pytest.raises(error, match=told) as caught:
-            find(reference)
+            named(Baseline, reference)
         assert isinstance(caught.value, DataDistillError)
 
 
 def test_images_of_another_shape_are_refused(digits: Digits) -> None:
     class OneStep(Constant):
-        name = "one step"
+        title = "one step"
 
         def steps(self, data: dd.LabelledData, layout: Layout, stream: Stream) -> Steps:
             made = super().steps(data, layout, stream)
@@ -139,7 +143,7 @@ def test_images_of_another_shape_are_refused(digits: Digits) -> None:
 
 
 def test_a_set_is_a_function_of_its_stream(digits: Digits, file: Path) -> None:
-    own = find(f"{file}:Noise")
+    own = named(Baseline, f"{file}:Noise")
     first, again, other = (own.draw(digits[0], Layout(10), seed=s).inputs for s in (1, 1, 2))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
@@ -158,9 +162,8 @@ def test_one_new_file_in_the_package_adds_a_baseline(tmp_path: Path) -> None:
     source = Path(dd.__file__).parent
     ignored = shutil.ignore_patterns("__pycache__")
     package = shutil.copytree(source, tmp_path / "datadistill", ignore=ignored)
-    added = OWN.replace("@dataclass", "@register\n@dataclass").replace(
-        "from datadistill.baselines import Baseline",
-        "from .baseline import Baseline, register",
+    added = OWN.replace("Noise(Baseline)", 'Noise(Baseline, name="noise")').replace(
+        "from datadistill.baselines import Baseline", "from .baseline import Baseline"
     )
     (package / "baselines" / "noise.py").write_text(added)
     program = (

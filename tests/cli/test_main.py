@@ -32,6 +32,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.usefixtures("pictures")
 def test_distil_train_and_evaluate(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("distill", *QUICK, "--initialization", "fixed", "--steps", "2") == 0
     output = capsys.readouterr().out

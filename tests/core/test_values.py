@@ -114,7 +114,7 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
         *(Affine(), PadCropFlip(), ResizedCropFlip(), Options(), FullTraining(), Layout(4)),
         Normalization(MANY, MANY),
         *dd.data.DATA_SETS.values(),
-        *(kind() for kind in dd.baselines.BASELINES.values()),
+        *(dd.Baseline.implementation(name)() for name in dd.Baseline.names()),
         AdversarialSettings(),
         WeightsReport(tuple(f"layer.{i}" for i in range(300)), ("a",), ("b",), {"c": "d"}, ()),
         *(evaluation(), Verification(claim, evaluation(), True), scores(), attacked()),

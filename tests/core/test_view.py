@@ -134,6 +134,10 @@ def test_views_are_named_together_and_recorded() -> None:
         ("rotate(degrees=-3)", "degrees of the view rotate is -3"),
         ("shift(most=1.5)", "positive number below 1"),
         ("shift(most='far')", "most of the view shift is 'far'"),
+        (f"scale(most={10**400})", "positive number below 1e"),
+        (f"shift(most={'-' * 50_000}1)", "has 50,013 letters"),
+        ("+" * 500_000, "has 500,000 letters"),
+        (f"shift(most={'-' * 4_000}1)", "cannot be read"),
     ],
 )
 def test_a_wrong_view_is_refused(view: str, message: str) -> None:

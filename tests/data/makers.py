@@ -3,8 +3,10 @@
 import bz2
 import gzip
 import io
+import itertools
 import struct
 import tarfile
+import wave
 from pathlib import Path
 from typing import Any
 
@@ -216,3 +218,63 @@ def make_npz(path: Path, *, packed: bool = True, **changes: np.ndarray) -> Path:
     arrays: dict[str, Any] = {**npz_arrays(), **changes}
     (np.savez_compressed if packed else np.savez)(path, **arrays)
     return path
+
+
+ADULT_ROW = (
+    "{age}, Private, 77516, {education}, 13, Never-married, Adm-clerical, Not-in-family, White, "
+    "Male, {gain}, 0, 40, United-States, {label}"
+)
+
+
+def make_adult(folder: Path, *, train: int = 20, test: int = 10) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, count, stop in (("adult.data", train, ""), ("adult.test", test, ".")):
+        lines = [
+            ADULT_ROW.format(
+                age=20 + n,
+                education=("Bachelors", "11th", "?")[n % 3],
+                gain=2174 * (n % 2),
+                label=("<=50K", ">50K")[n % 2] + stop,
+            )
+            for n in range(count)
+        ]
+        comment = ["|1x3 Cross validator"] if stop else []
+        (folder / name).write_text("\n".join([*comment, *lines, ""]))
+    return folder
+
+
+def make_r8(folder: Path, *, train: int = 24, test: int = 16) -> Path:
+    """Texts of a few words, and their vectors in ``glove`` beside the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    classes = ("acq", "crude", "earn", "grain", "interest", "money-fx", "ship", "trade")
+    words = [f"word{n}" for n in range(12)]
+    for name, count in (("train.tab", train), ("test.tab", test)):
+        rows = [f"{classes[n % 8]}\t{words[n % 12]} unknown {words[n % 7]}" for n in range(count)]
+        (folder / name).write_text("Category\tText\nd\tstring\nclass\t\n" + "\n".join(rows) + "\n")
+    vectors = np.random.default_rng(0).normal(size=(12, 50)).round(4)
+    lines = [f"{w} {' '.join(map(str, v))}" for w, v in zip(words, vectors, strict=True)]
+    (folder.parent / "glove").mkdir(exist_ok=True)
+    text = "\n".join(lines).encode()
+    (folder.parent / "glove" / "glove.6B.50d.r8.txt.gz").write_bytes(gzip.compress(text))
+    return folder
+
+
+def wav(seconds: float = 0.3, hertz: float = 440.0, rate: int = 8000) -> bytes:
+    """A tone in noise: where a picture is constant, max-pooling has no derivative."""
+    time = np.arange(round(seconds * rate)) / rate
+    noise = np.random.default_rng(round(hertz)).normal(scale=200.0, size=time.shape)
+    content = io.BytesIO()
+    with wave.open(content, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes((8000 * np.sin(2 * np.pi * hertz * time) + noise).astype("<i2").tobytes())
+    return content.getvalue()
+
+
+def make_spoken_digits(folder: Path, *, each: int = 1) -> Path:
+    (folder / "recordings").mkdir(parents=True, exist_ok=True)
+    for speaker, digit, n in itertools.product(("george", "yweweler"), range(DIGITS), range(each)):
+        path = folder / "recordings" / f"{digit}_{speaker}_{n}.wav"
+        path.write_bytes(wav(0.2 + 0.02 * digit, 300.0 + 100 * digit + 5 * n))
+    return folder

@@ -9,7 +9,7 @@ import scipy.io
 import torch
 
 from datadistill.core.random import stream
-from datadistill.data import DATA_SETS, ImageFiles, LabelledData, load
+from datadistill.data import DATA_SETS, ImageFiles, LabelledData, decoder_of, load
 
 COUNTS = {
     "mnist": (
@@ -75,6 +75,30 @@ def test_svhn_gray_has_its_known_size_and_is_grey(data_dir: Path) -> None:
     assert isinstance(test.inputs, torch.Tensor)
     assert np.array_equal(test.inputs.permute(2, 3, 1, 0).numpy(), theirs["X"])
     assert np.array_equal(test.labels.numpy(), theirs["y"].flatten() % 10)
+
+
+def test_adult_r8_and_spoken_digits_have_their_known_sizes(data_dir: Path) -> None:
+    adult, r8, spoken = (real(name, data_dir) for name in ("adult", "r8", "spoken-digits"))
+    assert [data.labels.bincount().tolist() for data in adult] == [[24720, 7841], [12435, 3846]]
+    assert adult[0].input_shape == (108,)
+    assert [len(data) for data in r8] == [5485, 2189]
+    assert r8[0].labels.bincount().tolist() == [1596, 253, 2840, 41, 190, 206, 108, 251]
+    assert [data.labels.bincount().tolist() for data in spoken] == [[250] * 10, [50] * 10]
+    inputs, _ = spoken[0].tensors()
+    assert inputs.mean().item() == pytest.approx(0, abs=0.01)
+    assert inputs.std().item() == pytest.approx(1, abs=0.01)
+
+
+def test_rows_and_texts_are_decoded_as_their_files_have_them(data_dir: Path) -> None:
+    for name, wanted in {
+        "adult": ("39", "State-gov", "77516", "Bachelors", "13", "Never-married"),
+        "r8": "champion products ch approves stock split",
+    }.items():
+        train, decoder = real(name, data_dir)[0], decoder_of(name, data_dir)
+        assert decoder is not None
+        assert isinstance(train.inputs, torch.Tensor)
+        (first,) = decoder.rows(train.inputs[:1])
+        assert (first if name == "adult" else first[0])[: len(wanted)] == wanted
 
 
 def test_adaptation_pairs_have_one_shape(data_dir: Path) -> None:

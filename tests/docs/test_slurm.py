@@ -63,9 +63,9 @@ def test_a_warned_job_saves_and_is_queued_again_and_its_next_start_ends_alike(
     arguments = [
         *arguments_with(tmp_path / "data.npz"),
         "--iterations",
-        "400",
-        "--checkpoint-every",
         "200",
+        "--checkpoint-every",
+        "100",
     ]
     first = submitted(tmp_path, *arguments)
     log = RunFolder(run).metrics
@@ -78,7 +78,7 @@ def test_a_warned_job_saves_and_is_queued_again_and_its_next_start_ends_alike(
     assert requests.read_text() == "requeue 4711\n"
     reached = newest(RunFolder(run).checkpoints)[0].state.outer_step
     assert f"Interrupted; outer step {reached:,} is saved." in said
-    assert 5 <= reached < 400
+    assert 5 <= reached < 200
 
     second = submitted(tmp_path, *arguments)
     said, _ = second.communicate(timeout=120)

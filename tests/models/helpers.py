@@ -115,6 +115,10 @@ BUILT_IN: dict[str, Reduced] = {
     "largenet": _built_in("largenet", 1, 12, width=2),
     "vgg11": _built_in("vgg11", 3, 32, width=4),
     "squeezenet": _built_in("squeezenet", 3, 33, width=8),
+    "textcnn": Reduced(
+        lambda: models.build("textcnn", {"words": 6, "dimensions": 4, "classes": CLASSES}),
+        (1, 6, 4),
+    ),
     "convnet3": _built_in("convnet3", 3, 8, width=5),
     "linear": _built_in("linear", 2, 4),
     "mlp": _built_in("mlp", 1, 6, hidden=8),

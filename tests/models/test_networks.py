@@ -51,7 +51,7 @@ def test_a_network_has_as_many_parameters_as_it_says(name: str) -> None:
 
 
 def test_all_networks_are_known_by_their_names() -> None:
-    names = "alexcifarnet alexnet convnet3 largenet lenet linear mlp squeezenet vgg11"
+    names = "alexcifarnet alexnet convnet3 largenet lenet linear mlp squeezenet textcnn vgg11"
     assert list(MODELS) == names.split() == sorted(BUILT_IN)
 
 
@@ -87,7 +87,7 @@ SIZES = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", SIZES)
 @pytest.mark.parametrize("channels", [1, 3])
 def test_a_network_takes_every_size_of_image_that_it_says(name: str, channels: int) -> None:
     for size in SIZES[name]:

@@ -1,5 +1,6 @@
 """Ten own networks: distil → save → load → train → plain PyTorch → evaluate → verify."""
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -64,16 +65,17 @@ def figures_of(distilled: dd.DistilledData, test: dd.LabelledData) -> dict[str, 
     }
 
 
-def test_ten_own_networks_reach_in_a_new_process_what_they_claim(
-    digits8: tuple[dd.LabelledData, dd.LabelledData], tmp_path: Path
-) -> None:
-    train, test = digits8
+@functools.cache
+def made_in_python(name: str) -> dd.DistilledData:
+    train, test = dd.data.load("digits", size=8)
+    init, network = dd.FixedInit(scheme="module"), BY_NAME[name]()
+    return dd.distill(train, network, initialization=init, test=test, device="cpu", **SETTINGS)
+
+
+def test_ten_own_networks_reach_in_a_new_process_what_they_claim(tmp_path: Path) -> None:
     claimed: dict[str, float] = {}
-    for name, network in BY_NAME.items():
-        init = dd.FixedInit(scheme="module")
-        made = dd.distill(
-            train, network(), initialization=init, test=test, device="cpu", **SETTINGS
-        )
+    for name in BY_NAME:
+        made = made_in_python(name)
         assert made.claim
         claimed[name] = made.claim.mean
         made.save(tmp_path / f"{name}.safetensors")
@@ -93,11 +95,8 @@ def test_ten_own_networks_reach_on_the_command_line_what_python_claims(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    train, test = digits8
-    init = dd.FixedInit(scheme="module")
-    made = dd.distill(
-        train, BY_NAME[name](), initialization=init, test=test, device="cpu", **SETTINGS
-    )
+    _, test = digits8
+    made = made_in_python(name)
     assert made.claim
 
     flags = [f"--{n.replace('_', '-')}={value}" for n, value in SETTINGS.items()]

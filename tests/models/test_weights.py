@@ -3,6 +3,7 @@
 import os
 import pickle
 import tarfile
+import zipfile
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -330,3 +331,14 @@ def test_the_convolutions_of_alexnet_load_without_its_classifier(data_dir: Path)
     assert report.missing == tuple(n for n in module.state_dict() if n.startswith("classifier."))
     assert not report.unexpected
     assert not report.mismatched
+
+
+def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    whole = save({"weight": torch.zeros(2**20)}, tmp_path / "whole.pth")
+    bomb = tmp_path / "bomb.pth"
+    with zipfile.ZipFile(whole) as old, zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+    assert bomb.stat().st_size < whole.stat().st_size / 100
+    with pytest.raises(ModelError, match="BadZipFile"):
+        load_weights(LeNet(), bomb)

@@ -47,7 +47,7 @@ def failing(real: Callable[..., Any], after: int) -> Callable[..., Any]:
     return fails
 
 
-@pytest.mark.parametrize("after", [2, 3, 4])
+@pytest.mark.parametrize("after", [2, pytest.param(3, marks=pytest.mark.slow), 4])
 @pytest.mark.parametrize("stage", ["write", "sync", "rename", "sync_folder", "remove"])
 def test_a_failed_write_is_reported_and_the_previous_checkpoint_loads(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, after: int

@@ -344,6 +344,44 @@ def test_where_process_0_is_killed_the_other_ends_and_the_run_goes_on(started: S
     assert main(["resume", str(run), "--quiet", *end]) == 0
 
 
+SLOW = """
+import os, sys, time
+if "RANK" in os.environ:
+    sys.stderr.write(f"{os.getpid()}\\n")
+    time.sleep(600)
+
+def worker(line):
+    pass
+"""
+LAUNCHES = """
+import time, slow
+from datadistill.runs.team.handover import Handover
+from datadistill.runs.team.launch import Workers
+workers = Workers(2, 1, slow.worker, Handover(b"", {}), debug=True)
+time.sleep(600)
+"""
+
+
+def test_a_worker_that_is_still_importing_ends_with_process_0(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    process = subprocess.Popen(
+        [sys.executable, "-c", LAUNCHES],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stderr
+        told = process.stderr.readline()
+        process.kill()
+    other = int(told)
+    try:
+        wait_until(lambda: not alive(other), seconds=20)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(other, signal.SIGKILL)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

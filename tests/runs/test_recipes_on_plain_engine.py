@@ -53,6 +53,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     makers.make_cub200(folder / "cub200")
     makers.make_image_folder(folder / "caltech20")
     makers.make_voc2007_of(folder / "voc2007", VOC_CLASSES)
+    makers.make_adult(folder / "adult", train=100)
+    makers.make_r8(folder / "r8", train=160)
+    makers.make_spoken_digits(folder / "fsdd", each=12)
     torch.manual_seed(0)
     weights = folder / "imagenet"
     weights.mkdir()

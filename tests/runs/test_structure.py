@@ -65,4 +65,4 @@ def test_no_program_text_names_a_module_of_ours() -> None:
         assert not [t for t in texts if isinstance(t, str) and "import datadistill" in t]
         assert not [t for t in texts if isinstance(t, str) and "from datadistill" in t]
     made = launch.PROGRAM.format(module=follow.worker.__module__, name=follow.worker.__name__)
-    assert "from datadistill.runs.follow import worker\nworker()\n" in made
+    assert "from datadistill.runs.follow import worker\nworker(line)\n" in made

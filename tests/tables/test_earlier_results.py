@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import datadistill as dd
-from datadistill.baselines import BASELINES, RandomReal
+from datadistill.baselines import RandomReal
 from datadistill.evaluation.poisoning import victims_of
 from datadistill.tables import Counts, TableSettings, baseline_table, poisoning_table
 
@@ -86,7 +86,7 @@ def test_the_figures_of_a_poisoning_table(tmp_path: Path, monkeypatch: pytest.Mo
     def never(self: RandomReal, *_: object) -> None:
         raise AssertionError("images are only drawn for what is computed")
 
-    for baseline in BASELINES.values():
+    for baseline in map(dd.Baseline.implementation, dd.Baseline.names()):
         monkeypatch.setattr(baseline, "steps", never)
     victims = victims_of(distilled, TEST, networks=2)
     _, rows = poisoning_table(distilled.steps, DATA, victims, counts=FEW, results=path)

@@ -31,7 +31,7 @@ def victims(distilled: dd.DistilledData) -> Victims:
 
 
 class Noise(Baseline):
-    name = "noise"
+    title = "noise"
 
     def steps(self, data: dd.LabelledData, layout: Layout, stream: Stream) -> Steps:
         shape = (layout.classes, layout.per_class, *data.input_shape)
@@ -69,5 +69,5 @@ def test_a_users_own_baseline_is_an_attack_like_the_others(
 
 
 def test_an_unknown_name_is_refused(distilled: dd.DistilledData, victims: Victims) -> None:
-    with pytest.raises(ConfigError, match=r"no baseline called 'avarage real'\. Did you mean"):
+    with pytest.raises(ConfigError, match=r"no baseline 'avarage real'\. Did you mean"):
         poisoning_table(distilled.steps, DATA, victims, baselines=["avarage real"], counts=FEW)

@@ -4,19 +4,17 @@ import torch
 
 from ..core.distilled import Steps
 from ..data import LabelledData
-from .baseline import Baseline, Stream, register
+from .baseline import Baseline, Stream
 from .layout import Layout, chunks, members
 
 
-@register
-class AverageReal(Baseline):
+class AverageReal(Baseline, name="average real"):
     """The mean image of each class; the same images at every step.
 
     The means are summed in float64 from images that are read in chunks, so that they are exact up
     to rounding to the layout's dtype. Images are not augmented.
     """
 
-    name = "average real"
     deterministic = True
 
     def steps(self, data: LabelledData, layout: Layout, stream: Stream) -> Steps:  # noqa: ARG002

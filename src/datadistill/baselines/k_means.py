@@ -7,12 +7,11 @@ import torch
 
 from ..core.distilled import Steps
 from ..data import LabelledData
-from .baseline import Baseline, Stream, register
+from .baseline import Baseline, Stream
 from .layout import Layout, chunks, members
 
 
-@register
-class KMeans(Baseline):
+class KMeans(Baseline, name="k-means"):
     """The centroids of each class: as many as the class has images in all steps.
 
     Each class is clustered by scikit-learn's ``KMeans`` with one k-means++ initialization. All
@@ -20,7 +19,6 @@ class KMeans(Baseline):
     random view, as networks see it in training.
     """
 
-    name = "k-means"
     neighbours = True
 
     def steps(self, data: LabelledData, layout: Layout, stream: Stream) -> Steps:

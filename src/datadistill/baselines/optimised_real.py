@@ -4,16 +4,14 @@ from collections.abc import Callable
 
 from ..core.distilled import Steps
 from ..data import LabelledData
-from .baseline import Baseline, Stream, register
+from .baseline import Baseline, Stream
 from .layout import Layout
 from .random_real import RandomReal
 
 
-@register
-class OptimisedReal(Baseline):
+class OptimisedReal(Baseline, name="optimised real"):
     """Random real images, of which a table reports the sets that are best on training data."""
 
-    name = "optimised real"
     selects_examples = True
     candidates = RandomReal()
 

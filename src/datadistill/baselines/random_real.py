@@ -4,18 +4,16 @@ import torch
 
 from ..core.distilled import Steps
 from ..data import LabelledData
-from .baseline import Baseline, Stream, register
+from .baseline import Baseline, Stream
 from .layout import Layout, members
 
 
-@register
-class RandomReal(Baseline):
+class RandomReal(Baseline, name="random real"):
     """Real training images, drawn without replacement.
 
     If the data are augmented, each image is a random view, as networks see it in training.
     """
 
-    name = "random real"
     selects_examples = True
     neighbours = True
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..data import DataSet, LabelledData
 
 MOST_CLASSES = 50
+DECODED = 5  # examples that are written as text
 
 Name = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
 
@@ -60,7 +61,7 @@ class Check:
 
     def run(self, command: Data) -> None:
         """Prints counts, shape and balance of the classes, and writes the picture."""
-        from ..data import DATA_SETS, load
+        from ..data import DATA_SETS, decoder_of, load
         from ..report.samples import can_be_drawn, draw_samples
 
         if self.output is not None and self.output.suffix.lower() != ".png":
@@ -75,6 +76,10 @@ class Check:
         print_table(
             _targets(train, test) if train.labels.is_floating_point() else _balance(train, test)
         )
+        if decoder := decoder_of(self.name, command.data_dir):
+            for row in decoder.rows(train.inputs[:DECODED]):
+                out.print("; ".join(row), markup=False)
+            return
         if not can_be_drawn(train.input_shape):
             command.say("The inputs are not grey or colour images; no picture was drawn.")
             return

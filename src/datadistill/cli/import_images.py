@@ -68,4 +68,15 @@ class Import(DataChoice):
         check_writable(output)
         distilled.save(output)
         out.print(f"distilled data: {output}", markup=False)
-        self.say(f"Evaluate them: {hints.command('evaluate', output, '--ordinary')}")
+        evaluate = hints.command("evaluate", output, "--ordinary", *self._needed())
+        self.say(f"Evaluate them: {evaluate}")
+
+    def _needed(self) -> list[str]:
+        """The words that name own data and code, which no file names."""
+        from ..data import DATA_SETS
+
+        data = [] if self.data in DATA_SETS else ["--data", self.data]
+        if ":" not in self.model:
+            return data
+        arguments = ["--model-args", *self.model_args] if self.model_args else []
+        return [*data, "--model", self.model, *arguments]

@@ -3,9 +3,12 @@
 from .. import hints
 from ..artefact import DistilledData
 from ..core.seam import parse
+from ..data import decoder_of
 from ..report import draw
+from ..report.decoded import write_decoded
 from ..report.samples import can_be_drawn
 from ..runs.store.folder import RunFolder
+from .artefacts import config_of
 from .console import Common, out
 
 
@@ -14,7 +17,11 @@ def show_result(command: Common, distilled: DistilledData, folder: RunFolder) ->
     out.print(str(distilled.claim), markup=False)
     out.print(f"run: {folder.path}", markup=False)
     out.print(f"distilled data: {folder.distilled}", markup=False)
-    if can_be_drawn(distilled.inputs.shape[2:]):
+    config = config_of(folder.path)
+    if decoder := config and decoder_of(config.data, config.data_dir):
+        write_decoded(distilled, decoder, folder.decoded)
+        out.print(f"as text: {folder.decoded}", markup=False)
+    elif can_be_drawn(distilled.inputs.shape[2:]):
         draw(distilled, folder.picture)
         out.print(f"picture: {folder.picture}", markup=False)
     command.say(f"Use them: {hints.command('train', folder.path, *_needed(distilled))}")

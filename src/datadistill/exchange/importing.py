@@ -133,7 +133,7 @@ def _rate(rate: float | str | Path) -> float:
         value = float(rate)  # pyright: ignore[reportArgumentType]
     except ValueError:
         value = math.nan
-    if not 0 < value < math.inf:
+    if not 0 < torch.tensor(value, dtype=torch.float32) < math.inf:
         raise ConfigError(f"The learning rate is {rate}.", "Give a positive number or a .pt file.")
     return value
 

@@ -8,11 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..data.dense import FLOATS
 from ..errors import DataError
-from ..reading import read_regular
+from ..reading import check_stored, read_regular
 
 MOST_BYTES = 4 * 2**30
-"""What a file may hold, and a tensor of it may take."""
+"""What a file may hold."""
+NUMBERS = {*FLOATS, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
 
 
 def read_pt(path: Path) -> Any:
@@ -24,15 +26,12 @@ def read_pt(path: Path) -> Any:
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}.", "Check the path.") from None
     try:
-        with zipfile.ZipFile(io.BytesIO(raw)) as entries:
-            sizes = [entry.file_size for entry in entries.infolist()]
-    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+        check_stored(io.BytesIO(raw))
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
         raise DataError(
-            f"{path} is not a file of torch.save in the format of torch 1.6 and later.",
+            f"{path} is not a file of torch.save in the format of torch 1.6 and later: {error}.",
             "Write it again with a newer torch: torch.save(images.cpu(), 'images.pt').",
         ) from None
-    if sum(sizes) > MOST_BYTES:
-        raise DataError(f"{path} unpacks to more than {MOST_BYTES:,} bytes.", "Use a smaller one.")
     try:
         return torch.load(io.BytesIO(raw), map_location="cpu", weights_only=True)
     except Exception:  # whatever the unpickler meets in a hostile file
@@ -50,10 +49,11 @@ def checked_tensor(value: object, path: Path, what: str) -> Tensor:
             "Name a file with one tensor, or one that DC wrote, with images in data[-1].",
         )
     value = value.detach()
-    plain = value.layout is torch.strided and not value.is_quantized and value.device.type == "cpu"
-    if not plain or value.is_complex() or value.numel() * value.element_size() > MOST_BYTES:
+    plain = value.layout is torch.strided and value.device.type == "cpu" and value.dtype in NUMBERS
+    if not plain or value.numel() * value.element_size() > value.untyped_storage().nbytes():
         raise DataError(f"The {what} of {path} are not a plain tensor.", "Save them again.")
-    if value.is_floating_point() and not torch.isfinite(value).all():
+    value = value.float() if value.is_floating_point() else value
+    if not torch.isfinite(value).all():
         raise DataError(f"The {what} of {path} are not all finite.", "Save them again.")
     return value.clone().contiguous()
 

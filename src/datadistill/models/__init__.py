@@ -10,6 +10,7 @@ from .networks.lenet import LeNet
 from .networks.linear import Linear
 from .networks.mlp import MLP
 from .networks.squeezenet import SqueezeNet
+from .networks.textcnn import TextCNN
 from .networks.vgg11 import VGG11
 from .registry import arguments_for, build, built_in_name, find, find_for
 from .weights import WeightsReport, load_weights
@@ -25,6 +26,7 @@ __all__ = [
     "LeNet",
     "Linear",
     "SqueezeNet",
+    "TextCNN",
     "WeightsReport",
     "arguments_for",
     "build",

@@ -69,14 +69,22 @@ def find_for(
         classes: How many classes there are.
         own_arguments: The user's constructor arguments, each as ``name=value``.
     """
-    fitting: dict[str, int] = {}
-    if ":" not in reference:
-        kind = MODELS.get(reference)
-        columns = len(input_shape) == 1 and getattr(kind, "flattens", False)
-        # A row of numbers is to a network that flattens its inputs an image of one pixel.
-        shape = (input_shape[0], 1, 1) if columns else input_shape
-        fitting = arguments_for(shape, classes)
-    return find(reference, fitting, parse_arguments(own_arguments))
+    own = parse_arguments(own_arguments)
+    if ":" in reference:
+        return find(reference, {}, own)
+    kind = MODELS.get(reference)
+    if fitting := getattr(kind, "fitting", None):  # of a network that is not for square images
+        arguments = fitting(input_shape, classes)
+        if arguments is None:
+            raise ModelError(
+                f"The network {reference!r} does not take inputs of shape {tuple(input_shape)}.",
+                "Choose another network.",
+            )
+        return find(reference, arguments, own)
+    columns = len(input_shape) == 1 and getattr(kind, "flattens", False)
+    # A row of numbers is to a network that flattens its inputs an image of one pixel.
+    shape = (input_shape[0], 1, 1) if columns else input_shape
+    return find(reference, arguments_for(shape, classes), own)
 
 
 def built_in_name(module: nn.Module) -> str | None:

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 
 from ..core.values import titled
 from ..errors import ModelError
-from ..reading import check_regular
+from ..reading import check_regular, check_stored
 
 
 @dataclass(frozen=True)
@@ -215,6 +216,8 @@ def _read_pickle(path: Path) -> dict[str, Tensor]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of archives that are refused all the same
+            if zipfile.is_zipfile(path):
+                check_stored(path)
             # weights_only: torch's own reader of pickles, which builds tensors and plain
             # containers and knows no other function that it could call.
             content: object = torch.load(path, map_location="cpu", weights_only=True)

@@ -57,9 +57,9 @@ def follow_torchrun(named: Named) -> None:
         follow(team, named)
 
 
-def worker() -> None:
+def worker(handover: bytes) -> None:
     """Takes part as a process that :mod:`.team.launch` has started."""
-    run_worker(follow)
+    run_worker(follow, handover)
 
 
 def _proceed(

@@ -107,6 +107,6 @@ def take_part(team: Processes, named: Named) -> None:
     job.prepare(team).follow(content, team)
 
 
-def worker() -> None:
+def worker(handover: bytes) -> None:
     """Takes part as a process that :mod:`.team.launch` has started."""
-    run_worker(take_part)
+    run_worker(take_part, handover)

@@ -71,6 +71,15 @@ def make(seam: type[S], settings: Any) -> S:
     return _from_settings(_built_in(seam, name), settings, values)
 
 
+def named(seam: type[S], text: str) -> S:
+    """The object of a built-in name or of ``file.py:Class``, perhaps with values."""
+    name, values = parse(text)
+    if ":" in name:
+        own = _own(seam, name)
+        return own.from_values(values) if isinstance(own, type) else own
+    return _built_in(seam, name).from_values(values)
+
+
 def make_rule(settings: Any) -> UpdateRule:
     """The update rule, with momentum and weight decay where they are asked for."""
     if settings.update_rule is None:

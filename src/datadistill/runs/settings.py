@@ -149,8 +149,8 @@ class NetworkSettings(Settings):
     """The networks, their initial weights, and what they are trained for."""
 
     model: str = "lenet"
-    """Network: alexcifarnet, alexnet, convnet3, largenet, lenet, linear, mlp, squeezenet, vgg11,
-    or your own as package.module:Class or file.py:Class."""
+    """Network: alexcifarnet, alexnet, convnet3, largenet, lenet, linear, mlp, squeezenet, textcnn,
+    vgg11, or your own as package.module:Class or file.py:Class."""
     model_args: tuple[str, ...] = ()
     """Arguments of the network's constructor, e.g. --model-args width=64 bias=false."""
     initialization: str = "random"

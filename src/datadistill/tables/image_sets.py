@@ -1,18 +1,18 @@
 """What all tables do with baselines: draw sets of images, choose how to use them, measure them."""
 
 import functools
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from ..baselines.baseline import BASELINES, Baseline, find_all, is_built_in
+from ..baselines import Baseline
 from ..baselines.optimised_real import best_sets
 from ..core.distilled import Steps
 from ..core.values import one_line
 from ..errors import ConfigError
 from ..models.description import weights_hash
+from ..runs.seams import named
 
 Make = Callable[[Baseline, int], Steps]
 """Makes the images of a baseline, by the number of the set."""
@@ -86,8 +86,8 @@ class ImageSets:
 
     @property
     def name(self) -> str:
-        """The name of the baseline."""
-        return self.baseline.name
+        """The name of the row."""
+        return self.baseline.title
 
     def __getitem__(self, number: int) -> Steps:
         if number in self._kept:
@@ -105,7 +105,7 @@ class ImageSets:
         """
         record = self.baseline.record()
         settings = {"record": record} if record != {"name": self.name} else {}
-        if is_built_in(self.baseline):
+        if self.baseline.is_built_in():
             return {"set": number, **settings}
         if number not in self._hashes:
             tensors = {"inputs": self[number].inputs, "labels": self[number].labels}
@@ -166,29 +166,20 @@ def baselines_of_table(
     """All baselines of this package in the paper's order, then the user's own.
 
     Args:
-        own: The user's own: objects, or references as for :func:`datadistill.baselines.find`.
+        own: The user's own: objects, or ``file.py:Class``, perhaps with values.
         without: Names of built-in baselines that the table does not have.
     """
-    names = [*PAPER_ORDER, *sorted({*BASELINES} - {*PAPER_ORDER})]
-    found = {name: BASELINES[name]() for name in names if name not in without}
-    for baseline in find_all(own):
-        taken = baseline.name in {*found, *RESERVED} or baseline.name.startswith("K-NN ")
-        if taken and not is_built_in(baseline):
+    names = [*PAPER_ORDER, *sorted({*Baseline.names()} - {*PAPER_ORDER})]
+    found = {name: Baseline.implementation(name)() for name in names if name not in without}
+    for given in own:
+        baseline = named(Baseline, given) if isinstance(given, str) else given
+        title = baseline.title
+        taken = title in {*found, *RESERVED} or title.startswith("K-NN ")
+        if taken and not baseline.is_built_in():
             raise ConfigError(
-                f"The table has another row called {baseline.name!r}.",
-                f"Change the attribute name of {type(baseline).__name__}.",
+                f"The table has another row called {title!r}.",
+                f"Change the attribute title of {type(baseline).__name__}.",
             )
-        _check_record(baseline)
-        found[baseline.name] = baseline
+        baseline.check_recordable()
+        found[title] = baseline
     return list(found.values())
-
-
-def _check_record(baseline: Baseline) -> None:
-    """Refuses a baseline whose figures could not be cached, before anything is computed."""
-    try:
-        json.dumps(baseline.record())
-    except (TypeError, ValueError) as error:
-        raise ConfigError(
-            f"The settings of the baseline {baseline.name!r} cannot be recorded: {error}",
-            "Its fields must be numbers, strings, lists or dicts; or override record().",
-        ) from error

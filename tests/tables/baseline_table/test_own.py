@@ -27,7 +27,7 @@ from datadistill.baselines import Baseline
 class Medians(Baseline):
     """The median image of each class."""
 
-    name = "median real"
+    title = "median real"
     deterministic = True
 
     def steps(self, data, layout, stream):
@@ -43,7 +43,7 @@ class Noisy(Baseline):
     """Random real images with noise."""
 
     noise: float = 0.1
-    name = "noisy real"
+    title = "noisy real"
     neighbours = True
 
     def steps(self, data: dd.LabelledData, layout: Layout, stream: Stream) -> Steps:
@@ -53,13 +53,13 @@ class Noisy(Baseline):
 
 
 class BestCentroids(KMeans):
-    name = "best centroids"
+    title = "best centroids"
     neighbours = False
     candidates = KMeans()
 
 
 class BestNoisy(Noisy):
-    name = "best noisy"
+    title = "best noisy"
     neighbours = False
     candidates = Noisy()
 
@@ -129,7 +129,7 @@ def test_settings_that_cannot_be_recorded_are_refused_before_anything_is_compute
 ) -> None:
     monkeypatch.setattr("datadistill.tables.context.train_and_score", None)
     baseline = Noisy(torch.ones(()))  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ConfigError, match="'noisy real' cannot be recorded"):
+    with pytest.raises(ConfigError, match=r"Noisy cannot be recorded"):
         table_of(distilled, small, baselines=[baseline])
 
 
@@ -138,7 +138,7 @@ def test_the_name_of_another_row_is_refused_before_anything_is_computed(
     distilled: dd.DistilledData, small: Digits, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr("datadistill.tables.context.train_and_score", None)
-    monkeypatch.setattr(Noisy, "name", name)
+    monkeypatch.setattr(Noisy, "title", name)
     with pytest.raises(ConfigError, match=f"another row called '{name}'"):
         table_of(distilled, small, baselines=[Noisy()])
 
@@ -147,7 +147,7 @@ def test_an_unknown_name_is_refused_before_anything_is_computed(
     distilled: dd.DistilledData, small: Digits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("datadistill.tables.context.train_and_score", None)
-    with pytest.raises(ConfigError, match=r"no baseline called 'kmeans'\. Did you mean 'k-means'"):
+    with pytest.raises(ConfigError, match=r"no baseline 'kmeans'\. Did you mean 'k-means'"):
         table_of(distilled, small, baselines=["kmeans"])
 
 

@@ -1,6 +1,5 @@
 """The amounts that views draw, and those that they are given."""
 
-import math
 from dataclasses import fields
 
 import torch
@@ -15,13 +14,15 @@ def between(low: float, high: float, stream: torch.Generator) -> float:
     return low + (high - low) * float(drawn)
 
 
-def require_positive(view: View, below: float = math.inf) -> None:
-    """Refuses a view whose fields are not positive numbers."""
+LARGE = 1e6
+
+
+def require_positive(view: View, below: float = LARGE) -> None:
+    """Refuses a view whose fields are not positive numbers, or too large."""
     for field in fields(view):  # pyright: ignore[reportArgumentType]
         value = getattr(view, field.name)
         if not isinstance(value, int | float) or not 0 < value < below:
-            most = "" if below == math.inf else f" below {below}"
             raise ConfigError(
-                f"{field.name} of the view {view.name} is {value!r}.",
-                f"Set it to a positive number{most}.",
+                f"{field.name} of the view {view.name} is {repr(value)[:40]}.",
+                f"Set it to a positive number below {below:g}.",
             )

@@ -19,6 +19,9 @@ Function = Callable[[Tensor], Tensor]
 """Images (N, channels, height, width) → as many of the same shape; differentiable."""
 
 
+LONGEST = 4096
+
+
 class View(Seam, seam="view"):
     """A random transformation of images, drawn once for a whole outer step.
 
@@ -34,6 +37,10 @@ class View(Seam, seam="view"):
     @classmethod
     def parts(cls, text: str) -> list[str]:
         """The views of ``shift+rotate(degrees=20)``; a user's own is always one."""
+        if len(text) > LONGEST:
+            raise ConfigError(
+                f"The view {text[:40]}… has {len(text):,} letters.", f"Use at most {LONGEST:,}."
+            )
         return [text] if ":" in text else re.split(r"\+(?![^(]*\))", text)
 
     @property

@@ -52,6 +52,11 @@ class RunFolder:
         return self.path / "distilled.png"
 
     @property
+    def decoded(self) -> Path:
+        """The distilled data as text, where they are not images."""
+        return self.path / "distilled.md"
+
+    @property
     def best(self) -> Path:
         """The best distilled data on held-out training data."""
         return self.path / "best.safetensors"
@@ -100,10 +105,10 @@ class RunFolder:
         if self.is_new:
             return
         self.check()
-        results = [self.distilled, self.best, self.last, self.picture, self.results, self.metrics]
+        results = [self.distilled, self.best, self.last, self.picture, self.decoded, self.results]
         with locked(self.lock), files.reporting(self.path):
             shutil.rmtree(self.tensorboard, ignore_errors=True)
-            for path in [*results, self.config, *self.checkpoints.glob("*")]:
+            for path in [*results, self.metrics, self.config, *self.checkpoints.glob("*")]:
                 if path.exists():
                     files.remove(path)
 

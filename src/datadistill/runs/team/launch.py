@@ -19,17 +19,28 @@ from .secret import Secret, new_key
 
 HOST = "127.0.0.1"
 PROGRAM = """
-import signal
+import os, signal, threading
+
+def end_with_process_0():  # which holds the other end of the pipe
+    os.read(0, 1)
+    os._exit(1)
+
 for name in ("SIGINT", "SIGHUP", "SIGUSR1"):  # they reach process 0, which tells the others
     if hasattr(signal, name):
         signal.signal(getattr(signal, name), signal.SIG_IGN)
+line = b""
+while not line.endswith(b"\\n"):
+    line += os.read(0, 1) or os._exit(1)
+threading.Thread(target=end_with_process_0, daemon=True).start()
 from {module} import {name}
-{name}()
+{name}(line)
 """
+"""Imports come last: they take seconds, in which process 0 may end."""
 INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 
-Worker = Callable[[], None]
-"""What a worker runs: a function of some module, which the new process imports by its name."""
+Worker = Callable[[bytes], None]
+"""What a worker runs: a function of some module, which the new process imports by its name.
+It gets the line of the :class:`Handover`."""
 
 
 class Workers(Others):

@@ -1,9 +1,8 @@
-"""The life of a worker: it takes part, and ends with process 0 whatever happens."""
+"""The life of a worker, from the moment that everything is imported."""
 
 import logging
 import os
 import sys
-import threading
 import traceback
 from collections.abc import Callable
 from typing import NoReturn
@@ -16,19 +15,17 @@ from .secret import Secret
 TakePart = Callable[[Processes, Named], None]
 """What a worker does for process 0, and the Python code that it may import for that."""
 
-PIPE = 0  # from process 0
 
+def run_worker(take_part: TakePart, line: bytes) -> NoReturn:
+    """Runs a process that :mod:`.launch` has started, to its end.
 
-def run_worker(take_part: TakePart) -> NoReturn:
-    """Runs a process that :mod:`.launch` has started, from its beginning to its end."""
-    try:
-        handover = Handover.read(PIPE)
-    except EOFError:
-        os._exit(1)
-    threading.Thread(target=_end_with_process_0, daemon=True).start()
+    Args:
+        take_part: What it does.
+        line: The handover of process 0.
+    """
     logging.getLogger("datadistill").setLevel(logging.ERROR)  # process 0 warns for all
     # There is nothing to write or to tidy up: do not keep process 0 waiting.
-    os._exit(_exit_code(take_part, handover))
+    os._exit(_exit_code(take_part, Handover.read(line)))
 
 
 def _exit_code(take_part: TakePart, handover: Handover) -> int:
@@ -42,9 +39,3 @@ def _exit_code(take_part: TakePart, handover: Handover) -> int:
             traceback.print_exc()
         return error.exit_code if isinstance(error, DataDistillError) else 1
     return 0
-
-
-def _end_with_process_0() -> None:
-    """Waits for the end of the pipe that process 0 holds."""
-    os.read(PIPE, 1)
-    os._exit(1)
