@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .data import LabelledData
     from .errors import DataDistillError
     from .evaluation import (
+        PROTOCOLS,
         Evaluation,
         OrdinaryTraining,
         evaluate,
@@ -44,12 +45,20 @@ if TYPE_CHECKING:
     from .pools import Pool, PoolInit
     from .progress import Progress
     from .runs import RunConfig, distill, pretrain, resume
-    from .tables import TableSettings, baseline_table, linear_bound, poisoning_table
+    from .tables import (
+        Robustness,
+        TableSettings,
+        baseline_table,
+        linear_bound,
+        measure_robustness,
+        poisoning_table,
+    )
     from .tables.reproduction import reproduce
 else:
     __getattr__, __dir__ = on_first_use(__name__)
 
 __all__ = [
+    "PROTOCOLS",
     "Adam",
     "Adjoint",
     "BackGradient",
@@ -79,6 +88,7 @@ __all__ = [
     "Progress",
     "RandomInit",
     "Regression",
+    "Robustness",
     "RunConfig",
     "SoftLabels",
     "Step",
@@ -101,6 +111,7 @@ __all__ = [
     "learning_curve",
     "linear_bound",
     "load",
+    "measure_robustness",
     "models",
     "poisoning_table",
     "pretrain",

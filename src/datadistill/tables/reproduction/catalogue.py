@@ -116,7 +116,7 @@ def _poisoning(_: Scale) -> list[Part]:
         **{"iterations": 30, "networks": 4, "learning_rate": 0.05},
         **{"pool_noise": 0.0, "rates_factor": 1.0, "averaging": 0.0},
     }
-    narrow = {"model_args": ("width=8",), "augment": False}
+    lenet = {"recipe": "cifar10-lenet-poisoning", "augment": False}
     return [
         Part(
             "mnist-poisoning",
@@ -132,8 +132,9 @@ def _poisoning(_: Scale) -> list[Part]:
             "CIFAR-10",
             "ours",
             "cifar10-poisoning",
-            quick={**few, **narrow},
+            quick={**few, **lenet},
             pool=PoolOf("cifar10", "alexcifarnet"),
+            quick_pool=PoolOf("cifar10"),
             measured="attack",
         ),
     ]
