@@ -1,5 +1,6 @@
-"""One hostile artefact: written, loaded, shown, trained on, evaluated, verified and drawn."""
+"""One hostile artefact: written, loaded, shown, used in every way, exported and drawn."""
 
+import ast
 import math
 import signal
 import tempfile
@@ -26,6 +27,8 @@ UPDATES = 500
 DRAWN = 100
 """Every so manieth artefact is drawn, which takes long."""
 NETWORKS = 8
+FEW = 10
+"""Images that are exported one by one."""
 
 
 class BrokenError(Exception):
@@ -98,7 +101,7 @@ def _used(distilled: dd.DistilledData, base: Base) -> bool:
     if distilled.learning_rates.numel() > UPDATES:
         return False
     refused = False
-    for use in (_trained, _evaluated, _verified):
+    for use in (_trained, _evaluated, _verified, _exported):
         try:
             use(distilled, base)
         except DataDistillError:
@@ -129,6 +132,30 @@ def _verified(distilled: dd.DistilledData, base: Base) -> None:
     worse = result.claim.mean - result.found.mean
     if result.holds and (worse if result.higher_is_better else -worse) > far + 1e-9:
         raise BrokenError("silent", f"{result}")
+
+
+def _exported(distilled: dd.DistilledData, _: Base) -> None:
+    pictures = ("png", "folder") if len(distilled) < FEW else ()
+    for form in ("npz", "dd-ranking", *pictures, "script"):
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder, "exported")
+            dd.export(distilled, place, form)
+            if {path.name for path in Path(folder).iterdir()} != {"exported"}:
+                raise BrokenError("silent", f"{form} wrote elsewhere")
+            if form == "script":
+                _check_script((place / "train.py").read_text())
+
+
+def _check_script(text: str) -> None:
+    """Nothing of the artefact may become code: settings and arguments are plain values."""
+    settings, *_, last = ast.parse(text).body[1:]
+    assert isinstance(settings, ast.Assign)
+    ast.literal_eval(settings.value)
+    (made,) = (node.body for node in ast.walk(last) if isinstance(node, ast.Lambda))
+    assert isinstance(made, ast.Call)
+    assert not made.args
+    for argument in made.keywords:
+        ast.literal_eval(argument.value)
 
 
 def _drawn(distilled: dd.DistilledData, path: Path) -> bool:

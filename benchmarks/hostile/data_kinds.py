@@ -24,6 +24,7 @@ from .mutation import changed, changed_lines
 
 SIZE = 16
 MEMBER = r"root/[\w.]+"
+zipped = either(changed, in_gzip)
 
 
 def _use_set(name: str, path: Path) -> None:
@@ -68,6 +69,22 @@ def _npz(change: Any, name: str, *, packed: bool) -> Kind:
         return makers.make_npz(folder / "own.npz", packed=packed)
 
     return Kind(name, made, _use, change)
+
+
+def _vectors() -> Kind:
+    def made(folder: Path) -> Path:
+        makers.make_r8(folder / "r8")
+        return folder / "glove" / "glove.6B.50d.r8.txt.gz"
+
+    return Kind("r8: vectors", made, lambda path: _use("r8", path.parents[1]), zipped)
+
+
+def _recording() -> Kind:
+    def made(folder: Path) -> Path:
+        makers.make_spoken_digits(folder / "fsdd")
+        return folder / "fsdd" / "recordings" / "3_george_0.wav"
+
+    return Kind("recording", made, lambda path: _use("spoken-digits", path.parents[2]))
 
 
 def _make_csv(folder: Path) -> Path:
@@ -120,7 +137,6 @@ def _use_package(path: Path) -> None:
 IDX, VOC, CUB = "train-images-idx3-ubyte", "VOCdevkit/VOC2007", "CUB_200_2011"
 small = functools.partial(makers.make_mnist, packed=False, train=3, test=2)
 packed = functools.partial(makers.make_mnist, packed=True, train=3, test=2)
-zipped = either(changed, in_gzip)
 text = either(changed, changed_lines, changed_lines)
 
 KINDS = (
@@ -137,6 +153,11 @@ KINDS = (
     _set("voc2007-objects", f"{VOC}/Annotations/000003.xml", makers.make_voc2007, text),
     _set("cub200", f"{CUB}/images.txt", makers.make_cub200, text),
     _set("cub200", f"{CUB}/image_class_labels.txt", makers.make_cub200, text),
+    _set("adult", "adult.data", makers.make_adult, text),
+    _set("adult", "adult.test", makers.make_adult, text),
+    _set("r8", "train.tab", makers.make_r8, text),
+    _vectors(),
+    _recording(),
     _set("caltech20", "train/cat/0.png", makers.make_image_folder),
     _npz(changed, "npz, packed", packed=True),
     _npz(either(changed, in_zip, in_zip), "npz", packed=False),

@@ -6,6 +6,7 @@ import math
 import random
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -227,25 +228,35 @@ def _use_images(path: Path) -> None:
         raise SilentChangeError
 
 
-def _other_images(_: bytes, draw: random.Random) -> bytes:
+def _other_images(content: bytes, draw: random.Random) -> bytes:
     """Whole files with other tensors, in other containers."""
     images, labels = torch.randn(6, *SHAPE), torch.arange(6) % 3
+    soft = draw.choice((labels, torch.rand(6, 3), labels.to(torch.uint16)))
     if draw.random() < 0.5:
         images = _another(images, draw)
     else:
-        labels = draw.choice((labels, torch.rand(6, 3), labels.to(torch.uint16)))
-        labels = _another(labels, draw)
-    few = images.flatten()[:1]
-    held: Any = draw.choice(
-        [
-            *({"images": images, "labels": labels}, {"data": [(images, labels)]}, images),
-            *([images, labels], {"data": images}, nn.Parameter(images.float()), images.T),
-            *(few.expand(2**30), few.expand(2**44, 1), images.to_sparse(), images.to("meta")),
-            *({"images": labels, "labels": images}, images.flip(0), images[::2]),
-        ]
-    )
+        labels = _another(soft, draw)
+    one = torch.zeros(1)
+    held: list[Callable[[], object]] = [
+        lambda: {"images": images, "labels": labels},
+        lambda: {"data": [(images, labels)]},
+        lambda: images,
+        lambda: [images, labels],
+        lambda: {"data": images},
+        lambda: nn.Parameter(images),
+        lambda: one.expand(2**30),
+        lambda: one.expand(2**44, *SHAPE),
+        lambda: images.to_sparse(),
+        lambda: images.to("meta"),
+        lambda: {"images": labels, "labels": images},
+        lambda: images.movedim(0, -1),
+        lambda: images[::2],
+    ]
     buffer = io.BytesIO()
-    torch.save(held, buffer)
+    try:
+        torch.save(draw.choice(held)(), buffer)
+    except (RuntimeError, NotImplementedError, IndexError):  # there is no such tensor
+        return changed(content, draw)
     return buffer.getvalue()
 
 

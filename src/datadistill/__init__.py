@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .artefact import Claim, DistilledData, load
     from .baselines import Baseline
     from .core import view as views
-    from .core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
+    from .core.adjoint import Adjoint, BackGradient, RidgeHead, StoredGraph, Truncated
     from .core.distilled import Step, Steps
     from .core.initialization import FixedInit, Initialization, RandomInit
     from .core.learner import Learner
@@ -88,6 +88,7 @@ __all__ = [
     "Progress",
     "RandomInit",
     "Regression",
+    "RidgeHead",
     "Robustness",
     "RunConfig",
     "SoftLabels",

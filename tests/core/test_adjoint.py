@@ -38,7 +38,7 @@ def central_difference(case: Problem, name: str, direction: Tensor) -> float:
     def loss(distance: float) -> float:
         tensors = leaves(case.steps)
         tensors[name] = tensors[name] + distance * direction
-        return float(case.loss(Steps(**tensors)))
+        return float(case.loss(Steps(*tensors.values())))
 
     h = 1e-4
     return (8 * (loss(h) - loss(-h)) - (loss(2 * h) - loss(-2 * h))) / (12 * h)
@@ -146,7 +146,7 @@ def test_a_truncated_window_is_exact_with_the_weights_before_it_held_constant(wi
             step = case.steps[position]
             learner = rule.update(learner, engine.gradient(learner.weights, step), step)
     tensors = {name: t.clone().requires_grad_() for name, t in leaves(case.steps).items()}
-    steps = Steps(**tensors)
+    steps = Steps(*tensors.values())
     for position in inside:
         step = steps[position]
         learner = rule.update(learner, engine.gradient(learner.weights, step), step)

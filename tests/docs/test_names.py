@@ -15,9 +15,9 @@ import pytest
 import datadistill
 from datadistill.cli.distill import Distill
 from datadistill.core.settings import Outer
+from datadistill.core.vanishing import REJECTIONS_ALLOWED
 from datadistill.engine.tape import KEPT_BYTES
 from datadistill.runs.config import NAMES, PAPER
-from datadistill.runs.distillation import REJECTIONS_ALLOWED
 from datadistill.runs.recipes import read_recipe, recipe_names
 
 ROOT = Path(__file__).parents[2]

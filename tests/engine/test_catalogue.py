@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from datadistill.core.adjoint import Adjoint, BackGradient, StoredGraph, Truncated
+from datadistill.core.adjoint import Adjoint, BackGradient, RidgeHead, StoredGraph, Truncated
 from datadistill.core.distilled import Step, Steps, positive, raw_of
 from datadistill.core.distiller import Batch, Distiller, DistillerState
 from datadistill.core.engine import Engine, PlainEngine
@@ -44,6 +44,7 @@ from datadistill.core.update import (
     UpdateRule,
     WeightDecay,
 )
+from datadistill.core.variety import Training, Variety
 from datadistill.core.view import (
     Brightness,
     Combined,
@@ -144,13 +145,19 @@ ADJOINTS: dict[str, Adjoint] = {
     "stored graph": StoredGraph(),
     "truncated, all": Truncated(WHOLE),
     "truncated": Truncated(2),
+    "ridge head": RidgeHead(ridge=0.01, pool=4, updates=3),
+}
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "1 step": {"steps": 1, "epochs": 1},
+    "3 steps": {"steps": 3, "epochs": 1},
+    "2 steps, 3 epochs": {"steps": 2, "epochs": 3},
+    "inner minibatches": {"steps": 2, "epochs": 2, "inner_batch": 3},
 }
 VIEWS: dict[str, View | None] = {
     "no view": None,
     "moved": Combined((Shift(0.4), Scale(), Rotate(), Flip())),
     "coloured": Combined((Brightness(), Contrast(), Saturation(), Cutout(0.3))),
 }
-SCHEDULES = {"1 step": (1, 1), "3 steps": (3, 1), "2 steps, 3 epochs": (2, 3)}
 NETWORK_COUNTS = {"J=1": 1, "J=3": 3}
 CHOICES: list[Mapping[str, Any]] = [
     {**NETWORKS, **AWKWARD},
@@ -215,10 +222,8 @@ def prepare(case: Case) -> tuple[Distiller, DistillerState, Batch]:
     with torch.random.fork_rng():
         torch.manual_seed(3)
         module: nn.Module = CHOICES[0][network](outputs)
-    steps, epochs = SCHEDULES[schedule]
     config = DistillerConfig(
-        steps=steps,
-        epochs=epochs,
+        **SCHEDULES[schedule],
         networks=NETWORK_COUNTS[networks],
         images_per_class=2,
         learning_rate=0.2,
@@ -240,8 +245,9 @@ def slope(made: Distiller, state: DistillerState, batch: Batch, direction: Tree)
     """dL along a direction of what is learned, to fourth order in the distance."""
 
     def loss(times: int) -> float:
-        moved = {n: p + times * DISTANCE * direction[n] for n, p in state.parameters.items()}
-        return float(made.gradient(replace(state, parameters=moved), batch)[0].mean())
+        moved = {n: state.parameters[n] + times * DISTANCE * d for n, d in direction.items()}
+        parameters = {**state.parameters, **moved}
+        return float(made.gradient(replace(state, parameters=parameters), batch)[0].mean())
 
     return (8 * (loss(1) - loss(-1)) - (loss(2) - loss(-2))) / (12 * DISTANCE)
 
@@ -280,6 +286,9 @@ def test_both_engines_agree_with_each_other_and_with_finite_differences(case: Ca
     fast_losses, fast = by["fast"].gradient(state, batch)
     assert relative_error(fast_losses, losses) < 1e-12
     assert fast.keys() == plain.keys() == state.parameters.keys()
+    if case[4] == "ridge head":  # which uses no learning rates
+        assert not fast.pop(RATES).any()
+        assert not plain.pop(RATES).any()
     for name, expected in plain.items():
         assert float(expected.norm()) > 1e-6
         assert relative_error(fast[name], expected) < 1e-10, name
@@ -324,3 +333,32 @@ def test_every_pair_of_choices_is_in_the_catalogue() -> None:
     for a, b in itertools.combinations(range(len(CHOICES)), 2):
         for x, y in itertools.product(CHOICES[a], CHOICES[b]):
             assert ((a, x), (b, y)) in pairs
+
+
+def test_varied_outer_steps_have_exact_gradients() -> None:
+    """Other architectures, ordinary training and jittered rates, drawn for each outer step."""
+    case = ("mlp", "classification", "momentum", "soft labels", "back-gradient")
+    made, state, batch = prepare((*case, "inner minibatches", "J=3"))
+    other = Network(NETWORKS["convolutional"](3), batch[0], dtype=torch.float64)
+    drawn: set[tuple[str, UpdateRule]] = set()
+    for t in range(8):
+        state = replace(state, outer_step=t)
+        found: list[tuple[Distiller, Tree]] = []
+        for kind in (PlainEngine, FastEngine):
+            variety = Variety(
+                (kind(other, made.objective),), (Training(Adam(eps=0.05), 0.1),), jitter=0.5
+            )
+            engine = kind(made.network, made.objective)
+            one = replace(made, own_engine=engine, variety=variety).at(t)
+            found.append((one, one.gradient(state, batch)[1]))
+        (plain, expected), (fast, gradient) = found
+        drawn.add((fast.network.name, fast.rule))
+        assert 2 / 3 <= fast.pace.factor <= 1.5
+        if fast.rule == Adam(eps=0.05):  # at its own learning rate
+            assert not expected.pop(RATES).any()
+            assert not gradient.pop(RATES).any()
+        for name, g in expected.items():
+            assert relative_error(gradient[name], g) < 1e-10, name
+        assert_exact(fast, state, batch, gradient, expected)
+        assert plain.rule == fast.rule
+    assert len(drawn) == 4

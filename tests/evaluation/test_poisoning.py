@@ -124,7 +124,7 @@ def norms(weights: Weights) -> Tensor:
 def test_a_capped_update_is_as_long_as_the_cap_and_as_directed() -> None:
     at, victims = scene(), scene().victims(4)
     theta0 = Trained(at.pool, 1).sample(at.network, networks_for(0, "held-out network", range(4)))
-    free = victims.after(theta0, at.steps)
+    free = victims.after(theta0, at.steps, range(4))
     moved = {n: free[n] - w for n, w in theta0.items()}
     median = norms(moved) / float(at.steps.learning_rates) / 2  # so that the cap halves the update
     honest = Honest(torch.zeros(4, 1), median[:, None])

@@ -1,6 +1,7 @@
 """Distilled data in the formats of other software hold what they say."""
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,14 @@ def test_npz_holds_everything(soft: dd.DistilledData, tmp_path: Path) -> None:
         assert np.array_equal(found["learning_rates"], soft.learning_rates.numpy())
         assert [*found["class_names"]] == ["cat", "../dog"]
         assert (found["mean"], found["std"]) == (0.3, 0.5)
+
+
+def test_npz_of_a_type_that_numpy_does_not_know(soft: dd.DistilledData, tmp_path: Path) -> None:
+    tensors = (soft.inputs, soft.labels, soft.learning_rates)
+    steps = dd.Steps(*(tensor.to(torch.bfloat16) for tensor in tensors))
+    dd.export(replace(soft, steps=steps), tmp_path, "npz")
+    with np.load(tmp_path / "distilled.npz", allow_pickle=False) as found:
+        assert np.array_equal(found["inputs"], steps.inputs.float().numpy())
 
 
 @pytest.mark.parametrize("kind", ["hard", "soft"])

@@ -17,7 +17,7 @@ import datadistill as dd
 from datadistill.artefact.make import make
 from datadistill.core.network import Network
 from datadistill.errors import ArtefactError, ConfigError
-from datadistill.exchange.script import RULES
+from datadistill.exchange.script import RULES, called
 from datadistill.models import MODELS, build
 from tests.cli.helpers import run
 
@@ -255,6 +255,13 @@ def test_hostile_names_are_nothing_but_text(digits: Digits, tmp_path: Path) -> N
     tree = ast.parse((tmp_path / "train.py").read_text())
     assert not any(isinstance(node, ast.Raise) for node in tree.body)
     runpy.run_path(str(tmp_path / "train.py"))
+
+
+@pytest.mark.parametrize("name", ["x=print(1), y", "class", "", "1", "x)(y", "x\n"])
+def test_no_name_of_an_argument_becomes_code(name: str) -> None:
+    assert called("Net", {"width": 4, "kind": "')"}) == 'Net(width=4, kind="\')")'
+    with pytest.raises(ArtefactError, match="no Python name"):
+        called("Net", {name: 1})
 
 
 def test_what_a_script_cannot_do_is_said(digits: Digits, tmp_path: Path) -> None:

@@ -183,6 +183,6 @@ def slope(case: Problem, name: str, direction: Tensor, distance: float) -> float
     def loss(times: int) -> float:
         tensors = leaves(case.steps)
         tensors[name] = tensors[name] + times * distance * direction
-        return float(case.loss(Steps(**tensors)))
+        return float(case.loss(Steps(*tensors.values())))
 
     return (8 * (loss(1) - loss(-1)) - (loss(2) - loss(-2))) / (12 * distance)

@@ -15,7 +15,7 @@ from datadistill.runs.recipes import read_recipe, recipe_names
 
 OUTER = (
     *("batch_size", "networks", "outer_lr", "rates_lr", "labels_lr", "betas"),
-    *("outer_schedule", "decay", "decay_every", "clip_norm", "averaging"),
+    *("outer_schedule", "decay", "decay_every", "clip_norm", "clip_factor", "averaging"),
 )
 
 

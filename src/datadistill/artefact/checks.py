@@ -1,5 +1,6 @@
 """Checks of tensors that are whole but may make no sense, before anything is made of them."""
 
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -19,6 +20,8 @@ from .header import Header, NormalizationRecord, Schedule
 WHOLE = {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
 UPDATES = 100_000
 """The most that a schedule may have."""
+DRAWN_BYTES = 24
+"""For every image that an update draws."""
 DRAWN = ("random", "random-pretrained")
 """Initializations of which a file holds no weights."""
 
@@ -114,8 +117,12 @@ def tried_on_meta(header: Header, steps: Steps, carried: Weights) -> tuple[nn.Mo
 
 def cost_of(header: Header, steps: Steps, carried: Weights) -> Cost | None:
     """What it takes to train the built-in network of a file; None for a user's own."""
-    tried = tried_on_meta(header, steps, carried)
-    return tried and tried[1].cost(tried[0], steps.inputs.shape[1], steps.learning_rates.numel())
+    tried, updates = tried_on_meta(header, steps, carried), steps.learning_rates.numel()
+    if tried is None:
+        return None
+    found = tried[1].cost(tried[0], steps.images, updates)
+    drawn = DRAWN_BYTES * steps.images * updates if steps.inner else 0
+    return replace(found, memory=found.memory + drawn)
 
 
 def is_ours(kind: type) -> bool:

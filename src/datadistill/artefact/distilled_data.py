@@ -126,8 +126,8 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
     @property
     def nbytes(self) -> int:
         """Bytes of all tensors, which are nearly those of the file."""
-        own = (self.inputs, self.labels, self.learning_rates, *self.carried.values())
-        return sum(tensor.nbytes for tensor in own)
+        own = {**self.steps.tensors, **self.carried}
+        return sum(tensor.nbytes for tensor in own.values())
 
     @property
     def cost(self) -> Cost | None:
@@ -221,7 +221,8 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         Args:
             module: A module of the same architecture; it is copied, not changed. Only needed
                 where the architecture is not built in.
-            seed: Which network of a random initialization, or of a pool's held-out ones.
+            seed: Which network of a random initialization, or of a pool's held-out ones; and which
+                images each update takes, where they are drawn at random.
             keep_weights: Start from the module's own weights, not from the initialization.
             statistics: Real data whose statistics batch normalisation is to use; by default those
                 of the distilled images.
@@ -245,15 +246,29 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
             generators = networks_for(seed, "trained network", [number])
             theta0 = self.initial_weights(network, generators)
         with shown(progress) as show:
-            trained = self.train_networks(network, theta0, show)
+            trained = self.train_networks(network, theta0, show, seed=seed)
         usable = measured.added_to(trained, network)
         return checked(network.module({name: w[0] for name, w in usable.items()}))
 
     def train_networks(
-        self, network: Network, theta0: Weights, progress: ProgressCallback = silent
+        self,
+        network: Network,
+        theta0: Weights,
+        progress: ProgressCallback = silent,
+        *,
+        seed: int = 0,
     ) -> Weights:
-        """Trains J networks side by side from stacked initial weights; returns θ_T."""
+        """Trains J networks side by side from stacked initial weights; returns θ_T.
+
+        Args:
+            network: The architecture.
+            theta0: The initial weights.
+            progress: Called after every update.
+            seed: Which images each update takes, where they are drawn at random.
+        """
+        numbers = range(len(next(iter(theta0.values()))))
         steps = self.steps.to(network.device, network.dtype)
+        steps = steps.for_networks(seed, "trained network", numbers)
         engine, total = engine_for(network, self.objective), len(steps.schedule)
         trained = theta0
         for t, weights in enumerate(training(self.rule, engine, theta0, steps)):
@@ -304,12 +319,8 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         header, carried = self.header, self.carried
         if sum(t.numel() * t.element_size() for t in carried.values()) > carry_limit:
             header, carried = header.model_copy(update={"left_out": weights_hash(carried)}), {}
-        steps = {
-            "inputs": self.inputs,
-            "labels": self.labels,
-            "learning_rates": self.learning_rates,
-        }
-        write_container(Path(path), {**steps, **carried}, header.model_dump(mode="json"))
+        tensors = {**self.steps.tensors, **carried}
+        write_container(Path(path), tensors, header.model_dump(mode="json"))
 
     @property
     def _left_out(self) -> str | None:

@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from ..core.initialization import Initialization
+from ..core.inner_batches import InnerBatches
 from ..core.names import Scheme
 from ..core.objective import Objective
 from ..core.seam import Record, Seam
@@ -109,12 +110,38 @@ class InitializationRecord(BaseModel):
         return self.model_dump(mode="json")
 
 
+class InnerRecord(_Record):
+    """Each update takes ``images`` images of each of ``classes`` classes, drawn at random."""
+
+    images: Count
+    classes: Count
+
+
 class Schedule(_Record):
     """``steps`` batches of ``images`` images, applied in order, ``epochs`` times over."""
 
     steps: Count
     epochs: Count
     images: Count
+    inner: InnerRecord | None = None
+    """How updates draw their images; None: an update takes all images of its step."""
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_not_there(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in dump(self).items() if value is not None}
+
+    @model_validator(mode="after")
+    def _can_be_drawn(self) -> "Schedule":
+        if inner := self.inner_batches:
+            total = self.steps * self.images
+            if self.images % inner.classes or inner.images > total // inner.classes:
+                raise ValueError(f"{inner} cannot be drawn from {total} images")
+        return self
+
+    @property
+    def inner_batches(self) -> InnerBatches | None:
+        """The same as an object that draws."""
+        return self.inner and InnerBatches(self.inner.images, self.inner.classes)
 
 
 class NormalizationRecord(_Record):

@@ -2,6 +2,7 @@
 
 import json
 import platform
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ from .distilled_data import DistilledData, belonging
 from .header import (
     Header,
     InitializationRecord,
+    InnerRecord,
     NormalizationRecord,
     Schedule,
 )
@@ -57,14 +59,19 @@ def make(
         schema_version=SCHEMA_VERSION,
         architecture=describe(network, module),
         initialization=InitializationRecord.model_validate(initialization.record()),
-        objective=objective.record(),
-        update_rule=rule.record(),
-        schedule=Schedule(steps=count, epochs=epochs, images=steps.inputs.shape[1]),
+        objective=_plain(objective.record()),
+        update_rule=_plain(rule.record()),
+        schedule=Schedule(
+            steps=count,
+            epochs=epochs,
+            images=steps.inputs.shape[1],
+            inner=steps.inner and InnerRecord(**vars(steps.inner)),
+        ),
         normalization=NormalizationRecord(mean=[*norm.mean], std=[*norm.std]) if norm else None,
         class_names=[*data.class_names] if data.class_names else None,
         data=data.name,
         claim=None,
-        configuration=json.loads(json.dumps(configuration)),  # as a file gives it back
+        configuration=_plain(configuration),
         engines=engines,
         versions={
             "datadistill": __version__,
@@ -77,10 +84,15 @@ def make(
         theta0 = initialization.sample(network, networks_for(0, "trained network", [0]))
         initial = {name: w[0] for name, w in theta0.items()}
     return DistilledData(
-        Steps(steps.inputs.cpu(), steps.labels.cpu(), steps.learning_rates.cpu()),
+        replace(steps, **{name: tensor.cpu() for name, tensor in steps.tensors.items()}),
         header,
         {name: t.cpu() for name, t in belonging(network, initial).items()},
         module,
         objective,
         getattr(initialization, "pool", None),
     )
+
+
+def _plain(record: dict[str, Any]) -> dict[str, Any]:
+    """The same as a file gives it back."""
+    return json.loads(json.dumps(record))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ..core.distilled import Steps
+from ..core.distilled import LEARNED, Steps
 from ..errors import ArtefactError
 from .bounds import DEPTH, is_deep
 from .checks import UnsoundError, check
@@ -34,7 +34,8 @@ def load(path: str | Path) -> DistilledData:
         raw_header = upgraded(raw_header)
     try:
         header = Header.model_validate(raw_header)
-        steps = Steps(*(tensors.pop(n) for n in ("inputs", "labels", "learning_rates")))
+        learned = [tensors.pop(name) for name in LEARNED]
+        steps = Steps(*learned, inner=header.schedule.inner_batches)
     except ValidationError as error:
         first = error.errors()[0]
         field_name = ".".join(map(str, first["loc"]))[:100]

@@ -34,6 +34,7 @@ METAVARS = {
     "model": "NAME",
     "model_args": "[NAME=VALUE ...]",
     "trained": "[LAYER ...]",
+    "architectures": "[NAME ...]",
     "objective": "NAME",
     "initialization": "NAME",
     "update_rule": "NAME",

@@ -1,15 +1,19 @@
 """The tensors of distilled data, and the order in which they are used."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, overload
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .inner_batches import InnerBatches
 from .random import stream
 from .values import different, one_line, same
+
+LEARNED = ("inputs", "labels", "learning_rates")
+"""The tensors of steps, in order; those of their gradient too."""
 
 
 class Step(NamedTuple):
@@ -45,14 +49,28 @@ class Steps:
         labels: (steps, images) of class indices, or floats: (steps, images, …) of class
             probabilities or regression targets.
         learning_rates: (epochs, steps), one positive rate for every update.
+        inner: How an update draws its images; None: it takes all images of its step.
+        drawn: What was drawn, (epochs, steps, networks, images), counted through all steps.
     """
 
     inputs: Tensor
     labels: Tensor
     learning_rates: Tensor
+    inner: InnerBatches | None = field(default=None, kw_only=True)
+    drawn: Tensor | None = field(default=None, kw_only=True)
 
     __repr__ = one_line
     __eq__ = same
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """What is learned or may be, by name."""
+        return {name: getattr(self, name) for name in LEARNED}
+
+    @property
+    def images(self) -> int:
+        """How many images an update takes."""
+        return self.inner.size if self.inner else self.inputs.shape[1]
 
     @property
     def schedule(self) -> list[Position]:
@@ -61,26 +79,66 @@ class Steps:
         return [Position(e, s) for e in range(epochs) for s in range(steps)]
 
     def __getitem__(self, position: Position) -> Step:
-        return Step(
-            self.inputs[position.step],
-            self.labels[position.step],
-            self.learning_rates[position.epoch, position.step],
-        )
+        place = self._place(position)
+        return Step(self.inputs[place], self.labels[place], self.learning_rates[*position])
+
+    def add(self, position: Position, gradient: Step) -> None:
+        """Adds the gradient of one update to those that are summed up here."""
+        place = self._place(position)
+        self.learning_rates[*position] += gradient.learning_rate
+        # No update takes an image twice, so nothing is added to the same place twice.
+        self.inputs[place] += gradient.inputs
+        self.labels[place] += gradient.labels
+
+    def _place(self, position: Position) -> int | tuple[Tensor, ...]:
+        """Where the images of an update are: its step, or those that each network has drawn."""
+        if self.inner is None:
+            return position.step
+        if self.drawn is None:
+            raise ValueError("each network draws its images first: see Steps.for_networks")
+        drawn = self.drawn[*position]
+        networks = torch.arange(len(drawn), device=drawn.device)[:, None]
+        images = self.inputs.shape[2]
+        return drawn // images, networks, drawn % images
 
     def __iter__(self) -> Iterator[Step]:
         """The steps in the order of the schedule."""
-        return (self[position] for position in self.schedule)
+        return iter(self.at(self.schedule))
+
+    def at(self, schedule: Sequence[Position]) -> Sequence[Step]:
+        """The steps of some updates, each put together when it is asked for."""
+        return _Chosen(self, schedule)
 
     def for_each(self, networks: int) -> "Steps":
         """The same for each of J networks: (steps, J, images, …) and (epochs, steps, J).
 
         A step of it holds a copy for every network, and so does a gradient.
         """
-        return Steps(
-            self.inputs.unsqueeze(1).expand(-1, networks, *self.inputs.shape[1:]),
-            self.labels.unsqueeze(1).expand(-1, networks, *self.labels.shape[1:]),
-            self.learning_rates.unsqueeze(2).expand(-1, -1, networks),
+        return replace(
+            self,
+            inputs=self.inputs.unsqueeze(1).expand(-1, networks, *self.inputs.shape[1:]),
+            labels=self.labels.unsqueeze(1).expand(-1, networks, *self.labels.shape[1:]),
+            learning_rates=self.learning_rates.unsqueeze(2).expand(-1, -1, networks),
         )
+
+    def for_networks(self, seed: int, purpose: str, numbers: Sequence[int]) -> "Steps":
+        """What some networks train on: the same steps for all, or images that each has drawn.
+
+        Args:
+            seed: With the purpose and a network's number, the stream that it draws by.
+            purpose: What the networks are for.
+            numbers: Their numbers.
+        """
+        if self.inner is None:
+            return self
+        total = self.inputs.shape[0] * self.inputs.shape[1]
+        updates = self.learning_rates.shape[:2]
+        drawn = [
+            self.inner.draw(updates.numel(), total, stream(seed, f"images of {purpose}", number))
+            for number in numbers
+        ]
+        place = torch.stack(drawn, 1).unflatten(0, updates).to(self.inputs.device)
+        return replace(self.for_each(len(drawn)), drawn=place)
 
     def of_network(self, j: int) -> "Steps":
         """Those of one of the networks of :meth:`for_each`."""
@@ -89,17 +147,36 @@ class Steps:
     def to(self, device: torch.device, dtype: torch.dtype) -> "Steps":
         """Moves to a device; inputs, rates and float labels take the dtype."""
         labels = self.labels.to(device)
-        return Steps(
-            self.inputs.to(device, dtype),
-            labels.to(dtype) if labels.is_floating_point() else labels,
-            self.learning_rates.to(device, dtype),
+        return replace(
+            self,
+            inputs=self.inputs.to(device, dtype),
+            labels=labels.to(dtype) if labels.is_floating_point() else labels,
+            learning_rates=self.learning_rates.to(device, dtype),
         )
+
+
+class _Chosen(Sequence[Step]):
+    """The steps of some updates. Those that are drawn are copies, and so not kept."""
+
+    def __init__(self, steps: Steps, schedule: Sequence[Position]) -> None:
+        self._steps, self._schedule = steps, schedule
+
+    def __len__(self) -> int:
+        return len(self._schedule)
+
+    @overload
+    def __getitem__(self, index: int) -> Step: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Step]: ...
+    def __getitem__(self, index: int | slice) -> Step | Sequence[Step]:
+        if isinstance(index, slice):
+            return _Chosen(self._steps, self._schedule[index])
+        return self._steps[self._schedule[index]]
 
 
 def zeros_like(steps: Steps) -> Steps:
     """Steps of the same shapes, all 0: where gradients are summed up."""
-    tensors = steps.inputs, steps.labels, steps.learning_rates
-    return Steps(*(torch.zeros_like(tensor) for tensor in tensors))
+    return replace(steps, **{name: torch.zeros_like(t) for name, t in steps.tensors.items()})
 
 
 def positive(raw: Tensor) -> Tensor:

@@ -13,68 +13,28 @@ from torch import Tensor
 
 from ..errors import ConfigError
 from .adjoint import Adjoint, BackGradient
+from .along import Along
 from .distilled import Steps, noise
-from .engine import Engine, Found, PlainEngine
+from .distiller_state import DistillerState, Metrics
+from .engine import Engine, Found, PlainEngine, Tree
 from .initialization import Initialization, networks_for
+from .inner_batches import InnerBatches
 from .layout import start_labels
 from .network import Network, Weights
 from .objective import Objective
-from .optimizer import AdamState, adam, adam_init
-from .parametrisation import LABELS, RATES, Parameters, Parametrisation, Plain
+from .optimizer import adam, adam_init
+from .parametrisation import LABELS, RATES, Parametrisation, Plain
 from .random import stream
 from .settings import DistillerConfig, default_networks
 from .update import GradientDescent, UpdateRule
-from .values import one_line, same
+from .variety import Pace, Variety
 from .view import View, Viewed
+
+NORM_DECAY = 0.9
+"""Of the running mean of the gradient's norm."""
 
 Batch = tuple[Tensor, Tensor]
 """Real inputs and their labels."""
-
-
-@dataclass(frozen=True)
-class DistillerState:
-    """Everything that changes from one outer step to the next.
-
-    Attributes:
-        outer_step: How many outer steps are done, rejected ones included.
-        parameters: What is learned, by the names that the parametrisation gives.
-        constants: Tensors behind the distilled data that are not learned.
-        adam: The outer optimiser's state.
-        average: The running mean of the parameters; empty without averaging.
-        rejected: How many outer steps were rejected.
-        rejected_in_a_row: How many of the last outer steps were.
-    """
-
-    outer_step: int
-    parameters: dict[str, Tensor]
-    constants: dict[str, Tensor]
-    adam: AdamState
-    average: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
-    rejected: int = 0
-    rejected_in_a_row: int = 0
-
-    __repr__ = one_line
-    __eq__ = same
-
-    @property
-    def current(self) -> Parameters:
-        """What the next outer step starts from."""
-        return Parameters(self.parameters, self.constants)
-
-    @property
-    def kept(self) -> Parameters:
-        """What becomes the distilled data: the running mean, if there is one."""
-        return Parameters({**self.parameters, **self.average}, self.constants)
-
-
-@dataclass(frozen=True)
-class Metrics:
-    """What is logged of one outer step."""
-
-    loss: float
-    gradient_norm: float
-    outer_lr: float
-    accepted: bool
 
 
 @dataclass(frozen=True)
@@ -93,6 +53,8 @@ class Distiller:
             by default.
         own_engine: What computes; by default the plain engine.
         whole: The network that initial weights are drawn for, where ``network`` is a part of it.
+        variety: What is drawn anew for every outer step.
+        pace: Which learning rates are used.
     """
 
     network: Network
@@ -105,12 +67,24 @@ class Distiller:
     view: View | None = None
     own_engine: Engine | None = None
     whole: Network | None = None
+    variety: Variety = field(default_factory=Variety)
+    pace: Pace = field(default_factory=Pace)
 
     def __post_init__(self) -> None:
         if self.initialization.fixed and (self.config.networks or 1) > 1:
             raise ConfigError(
                 f"A fixed initialization is one network, but networks is {self.config.networks}.",
                 "Leave networks out, or choose a random initialization.",
+            )
+        if self.adjoint.pool and self.variety:
+            raise ConfigError(
+                f"The {self.adjoint.name} adjoint has networks of its own, which do not vary.",
+                "Choose another adjoint, or leave out robust, architectures, ordinary and jitter.",
+            )
+        if 0 < self.adjoint.pool < self.networks:
+            raise ConfigError(
+                f"networks is {self.networks}, but {self.adjoint.pool} networks train along.",
+                "Lower networks, or let more train along: --adjoint 'ridge-head(pool=20)'.",
             )
 
     @cached_property
@@ -138,17 +112,31 @@ class Distiller:
         if inputs is None:
             inputs = noise(config.seed, (*start.shape[:2], *input_shape))
         rate = torch.tensor(config.learning_rate, dtype=torch.float64)
-        steps = Steps(inputs, start, rate.expand(config.epochs, config.steps))
+        steps = self.scheduled(Steps(inputs, start, rate.expand(config.epochs, config.steps)))
         steps = replace(
             steps.to(network.device, network.dtype), learning_rates=steps.learning_rates
         )
         parameters = self.parametrisation.start(steps, self.objective, network.outputs)
         average = dict(parameters.learned) if config.averaging else {}
-        return DistillerState(0, *parameters, adam_init(parameters.learned), average)
+        pool = self._along.start() if self._along else {}
+        return DistillerState(0, *parameters, adam_init(parameters.learned), average, pool=pool)
 
     def distilled(self, state: DistillerState) -> Steps:
         """The distilled data as they stand."""
-        return self.parametrisation.steps(state.kept)
+        return self.scheduled(self.parametrisation.steps(state.kept))
+
+    def scheduled(self, steps: Steps) -> Steps:
+        """The same distilled data, with how updates draw their images."""
+        config = self.config
+        if config.inner_batch is None:
+            return steps
+        images = steps.inputs.shape[1]
+        classes = 1 if config.images_per_step else images // config.images_per_class
+        inner = InnerBatches(config.inner_batch, classes)
+        if config.shuffle:
+            inner = InnerBatches(inner.size)
+        inner.check(config.steps * images)
+        return replace(steps, inner=inner)
 
     def step(self, state: DistillerState, batch: Batch) -> tuple[DistillerState, Metrics]:
         """Lines 4 to 9: one outer step on a minibatch of real data, which line 3 has drawn.
@@ -157,10 +145,9 @@ class Distiller:
         to the next outer step with its distilled data unchanged.
         """
         config, t = self.config, state.outer_step
-        losses, gradient = self.gradient(state, batch)
-        norm = torch.linalg.vector_norm(
-            torch.stack([torch.linalg.vector_norm(g.double()) for g in gradient.values()])
-        )
+        losses, gradient = self.at(t).gradient(state, batch)
+        norm = _length(gradient)
+        gradient, running = self._clipped(gradient, float(norm), state.norm)
         loss, lr = losses.mean(), config.outer_lr_at(t)
         own = {RATES: config.rates_lr, LABELS: config.labels_lr}
         each = {name: lr * (one or config.outer_lr) / config.outer_lr for name, one in own.items()}
@@ -185,34 +172,103 @@ class Distiller:
             adam=moments,
             average={n: old * a + (1 - old) * parameters[n] for n, a in state.average.items()},
             rejected_in_a_row=0,
+            pool=self._advanced(state) if self._along else {},
+            norm=running,
         ), metrics
+
+    def _clipped(
+        self, gradient: Tree, norm: float, mean: float | None
+    ) -> tuple[Tree, float | None]:
+        """The gradient, no longer than ``clip_factor`` running means of its norm; and the mean."""
+        if self.config.clip_factor is None:
+            return gradient, mean
+        if mean is None or norm == 0:
+            return gradient, mean or norm
+        most = self.config.clip_factor * mean
+        if norm > most:
+            gradient, norm = {n: g * (most / norm) for n, g in gradient.items()}, most
+        return gradient, NORM_DECAY * mean + (1 - NORM_DECAY) * norm
+
+    def at(self, outer_step: int) -> "Distiller":
+        """The distiller of one outer step, with what it draws."""
+        if not self.variety:
+            return self
+        drawn = self.variety.draw(stream(self.config.seed, "variety", outer_step))
+        made = replace(self, rule=drawn.rule or self.rule, pace=drawn.pace, variety=Variety())
+        if drawn.other is None:
+            return made
+        return replace(made, network=drawn.other.network, own_engine=drawn.other, whole=None)
 
     def gradient(self, state: DistillerState, batch: Batch) -> Found:
         """Lines 4 to 9: the losses (J,) after all updates, and the gradient of their mean."""
         config, t, parameters = self.config, state.outer_step, state.current
         parametrisation, (inputs, labels) = self._seen(t, batch)
-        steps = parametrisation.steps(parameters)
+        steps = self.scheduled(parametrisation.steps(parameters))
+        steps = replace(steps, learning_rates=self.pace.rates(steps.learning_rates))
 
-        def sample(numbers: Sequence[int]) -> Weights:  # line 4: θ₀ ~ p(θ₀)
-            generators = networks_for(config.seed, "network", numbers)
-            return self.initialization.sample(self.whole or self.network, generators)
+        def norms() -> Tensor:
+            return self._norms(steps, t)
 
-        def learn(engine: Engine, theta0: Weights) -> Found:  # lines 5 to 8, for some networks
-            losses, gradient = self.adjoint(
+        window = stream(config.seed, "window", t)
+        adjoint = self.adjoint.placed(config.share_at(t), norms, window)
+
+        def sample(numbers: range) -> Weights:  # line 4: θ₀ ~ p(θ₀)
+            if self._along:
+                return self._along.weights(state.pool, numbers)
+            return self._sample("network", numbers)
+
+        def learn(engine: Engine, theta0: Weights, numbers: range) -> Found:
+            # Lines 5 to 8, for some networks.
+            own = steps.for_networks(config.seed, "network", numbers)
+            losses, gradient = adjoint(
                 self.rule,
                 engine,
                 self.rule.start(theta0),
-                steps.for_each(len(next(iter(theta0.values())))),
+                own if own.inner else own.for_each(len(numbers)),
                 lambda weights: engine.outer_losses(weights, inputs, labels),
                 stream(config.seed, "window", t),
             )
+            rates = self.pace.slope * gradient.learning_rates
+            gradient = replace(gradient, learning_rates=rates)
             each = parametrisation.pull_back_each(parameters, gradient)
             return losses, self._mean(each, len(losses))
 
         # Line 9: ∇ Σⱼ ℒ⁽ʲ⁾, here of the mean over all J networks.
-        return self.engine.mean_over(
-            range(t * self.networks, (t + 1) * self.networks), sample, learn
-        )
+        return self.engine.mean_over(self._numbers(t), sample, learn)
+
+    def _numbers(self, t: int) -> range:
+        """The numbers of the networks of an outer step."""
+        return range(t * self.networks, (t + 1) * self.networks)
+
+    def _sample(self, purpose: str, numbers: Sequence[int]) -> Weights:
+        generators = networks_for(self.config.seed, purpose, numbers)
+        return self.initialization.sample(self.whole or self.network, generators)
+
+    @cached_property
+    def _along(self) -> Along | None:
+        """The networks that train along, where the adjoint wants some."""
+        pool, updates = self.adjoint.pool, self.adjoint.updates
+        if not pool:
+            return None
+        return Along(pool, updates, self.rule, lambda n: self._sample("network along", [n]))
+
+    def _advanced(self, state: DistillerState) -> dict[str, Tensor]:
+        """The networks that train along, after this outer step's updates on its distilled data."""
+        assert self._along
+        t, steps = state.outer_step, self.scheduled(self.parametrisation.steps(state.current))
+        own = steps.for_networks(self.config.seed, "network along", [t])
+        return self._along.advanced(state.pool, self._numbers(t), self.engine, own)
+
+    def _norms(self, steps: Steps, t: int) -> Tensor:
+        """The gradient norms (T,) of the updates of a network that is trained for this alone."""
+        learner = self.rule.start(self._sample("window's network", [t]))
+        found: list[Tensor] = []
+        with torch.no_grad():
+            for step in steps.for_networks(self.config.seed, "window's network", [t]):
+                g = self.engine.gradient(learner.weights, step)
+                learner = self.rule.update(learner, g, step)
+                found.append(_length(g))
+        return torch.stack(found)
 
     def _seen(self, t: int, batch: Batch) -> tuple[Parametrisation, Batch]:
         """Distilled and real data as outer step t sees them: through the same view."""
@@ -233,6 +289,13 @@ class Distiller:
             shares = self.config.clip_norm / _lengths(found.values()).clamp(self.config.clip_norm)
             found = {n: torch.einsum("j...,j->j...", g, shares.to(g)) for n, g in found.items()}
         return {name: g.mean(0) for name, g in found.items()}
+
+
+def _length(tensors: Tree) -> Tensor:
+    """The norm of all tensors together."""
+    return torch.linalg.vector_norm(
+        torch.stack([torch.linalg.vector_norm(g.double()) for g in tensors.values()])
+    )
 
 
 def _lengths(gradient: Iterable[Tensor]) -> Tensor:

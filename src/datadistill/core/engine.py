@@ -132,14 +132,14 @@ class Engine(Protocol):
         self,
         numbers: range,
         sample: Callable[[range], Weights],
-        work: Callable[["Engine", Weights], Found],
+        work: Callable[["Engine", Weights, range], Found],
     ) -> Found:
         """Combines what is found for networks of all numbers.
 
         Args:
             numbers: The numbers of J networks.
             sample: Draws the initial weights of some of them.
-            work: Computes some of them, from their initial weights.
+            work: Computes some of them, from their initial weights and numbers.
         """
         ...
 
@@ -182,9 +182,9 @@ class PlainEngine:
         self,
         numbers: range,
         sample: Callable[[range], Weights],
-        work: Callable[[Engine, Weights], Found],
+        work: Callable[[Engine, Weights, range], Found],
     ) -> Found:
-        return work(self, sample(numbers))
+        return work(self, sample(numbers), numbers)
 
 
 class Recorded:

@@ -1,4 +1,4 @@
-"""What settings may name: devices, types, how weights are drawn and labels kept. Without torch."""
+"""What settings may name: devices, types, how weights are drawn and so on. Without torch."""
 
 from typing import Literal, get_args
 
@@ -12,6 +12,11 @@ Scheme = Literal[
 LabelKind = Literal["hard", "soft", "logits", "clipped"]
 """``hard``: not learned. ``soft``: learned as they are. ``logits``: the softmax of what is learned.
 ``clipped``: learned as they are, and set to 0 where an outer step makes them negative."""
+
+Placement = Literal["uniform", "gradient"]
+"""Where the window of a truncated adjoint falls: anywhere, or by the size of the gradient."""
+OrdinaryName = Literal["sgd", "adam"]
+"""Ordinary training to distil for."""
 
 
 def check_scheme(name: str) -> None:

@@ -65,6 +65,22 @@ class Learned(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Unroll(Settings):
+    """The unroll: how networks are trained on the distilled data."""
+
+    inner_batch: int | None = None
+    """Images of each class that an update takes, drawn at random from all steps; with
+    images_per_step or for regression, images in all. By default an update takes all of its step."""
+
+    shuffle: bool = False
+    """Draw as many images for an update whatever their class, as a shuffled DataLoader does."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require_count("inner_batch")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Outer(Settings):
     """The outer optimiser: how the distilled data follow their gradient."""
 
@@ -90,6 +106,9 @@ class Outer(Settings):
     """Outer steps in a period. By default 40 passes over the training data; for a cosine, all."""
     clip_norm: float | None = None
     """Largest norm of one network's gradient; larger ones are scaled down. None: no limit."""
+    clip_factor: float | None = None
+    """Largest norm of the gradient, as a multiple of its running mean (decay 0.9); larger ones are
+    scaled down. None: no limit."""
     averaging: float = 0.0
     """Decay of the running mean over outer steps that becomes the distilled data; 0: no mean."""
     seed: int = 0
@@ -98,7 +117,8 @@ class Outer(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._require_count("iterations", "batch_size", "networks", "decay_every")
-        self._require_positive("outer_lr", "rates_lr", "labels_lr", "decay", "clip_norm")
+        self._require_positive("outer_lr", "rates_lr", "labels_lr", "decay")
+        self._require_positive("clip_norm", "clip_factor")
         self._require_share("averaging")
         self._require(
             lambda value: len(value) == 2 and all(0 <= beta < 1 for beta in value),
@@ -106,8 +126,18 @@ class Outer(Settings):
             "betas",
         )
 
+    def planned(self, outer_step: int) -> int:
+        """The outer step of the schedule that an outer step of the run stands for."""
+        return outer_step
+
+    def share_at(self, outer_step: int) -> float:
+        """How much of the schedule is done before an outer step, from 0 to 1."""
+        cosine = self.outer_schedule == "cosine" and self.decay_every
+        return min(1.0, self.planned(outer_step) / (cosine or self.iterations))
+
     def outer_lr_at(self, outer_step: int) -> float:
         """The outer learning rate of an outer step."""
+        outer_step = self.planned(outer_step)
         periods = outer_step / self.decay_every if self.decay_every else 0
         if self.outer_schedule == "cosine":
             falling = (1 + math.cos(math.pi * min(periods, 1))) / 2
@@ -120,7 +150,7 @@ class Outer(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DistillerConfig(Learned, Outer):
+class DistillerConfig(Learned, Unroll, Outer):
     """The settings of a distillation; the defaults are the paper's protocol."""
 
     __repr__ = one_line

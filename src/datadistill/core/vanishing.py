@@ -1,13 +1,31 @@
-"""Noticing what cannot learn: distilled inputs whose gradient is exactly 0."""
+"""Noticing what cannot learn: losses that are not finite, inputs whose gradient is exactly 0."""
 
 import torch
+from torch import Tensor
 
-from ..errors import ZeroGradientError
+from ..errors import NonFiniteError, ZeroGradientError
 from .distiller import DistillerState
 from .network import Network
 from .parametrisation import RATES
 
-FIRST_STEPS = 3
+FIRST_STEPS, REJECTIONS_ALLOWED = 3, 5
+
+
+def check_accepted(state: DistillerState, loss: float, rates: Tensor) -> None:
+    """Refuses a distillation of which the last outer steps were all rejected.
+
+    Args:
+        state: The state after the last one.
+        loss: Its loss.
+        rates: The learning rates.
+    """
+    if state.rejected_in_a_row >= REJECTIONS_ALLOWED:
+        raise NonFiniteError(
+            f"The loss or its gradient was not finite in {REJECTIONS_ALLOWED} outer steps in a "
+            f"row, up to outer step {state.outer_step} (loss {loss:.3g}, learning rates up to "
+            f"{float(rates.max()):.3g}).",
+            "Lower learning_rate or outer_lr, or set clip_norm.",
+        )
 
 
 def check_gradient(network: Network, state: DistillerState, loss: float) -> None:

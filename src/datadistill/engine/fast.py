@@ -122,7 +122,7 @@ class FastEngine:
         self,
         numbers: range,
         sample: Callable[[range], Weights],
-        work: Callable[[Engine, Weights], Found],
+        work: Callable[[Engine, Weights, range], Found],
     ) -> Found:
         """This member's share of the networks in groups over threads, then the team's mean."""
         mine = self.team.share(numbers)
@@ -131,7 +131,8 @@ class FastEngine:
         engine._threads = self.vectorised.threads // max(1, groups.workers)
 
         def group(chosen: range, _: object) -> Found:
-            return work(engine, {n: w[chosen.start : chosen.stop] for n, w in theta0.items()})
+            own = slice(chosen.start, chosen.stop)
+            return work(engine, {n: w[own] for n, w in theta0.items()}, mine[own])
 
         return self.team.mean(numbers, *_mean(groups.each(group)))
 

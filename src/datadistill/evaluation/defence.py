@@ -119,22 +119,23 @@ def defend(
         steps: Poisonous distilled data.
         victims: The networks.
         train: Real training data: honest batches are drawn from them, with their true labels and as
-            many images as a step has.
+            many images as an update takes.
         defences: Which; :func:`standard_defences` by default.
         honest_batches: How many honest batches each network knows, at its initial weights.
     """
     defences = standard_defences() if defences is None else defences
     _check(defences, honest_batches)
-    network, images = victims.network, steps.inputs.shape[1]
+    network, images = victims.network, steps.images
     steps = steps.to(network.device, network.dtype)
     batches = [_honest_batch(train, victims, images, number) for number in range(honest_batches)]
 
-    def work(theta0: Weights) -> list[tuple[Tensor, Tensor, Tensor]]:
+    def work(theta0: Weights, numbers: range) -> list[tuple[Tensor, Tensor, Tensor]]:
         signs = [_signs(victims, theta0, batch) for batch in batches]
         honest = Honest(*(torch.stack(one, 1) for one in zip(*signs, strict=True)))
         found: list[tuple[Tensor, Tensor, Tensor]] = []
         for defence in defences:
-            theta, stopped = defended(victims, theta0, steps, defence, honest)
+            own = victims.own(steps, numbers)
+            theta, stopped = defended(victims, theta0, own, defence, honest)
             found.append((victims.calls(theta), stopped, _cost(defence, honest)))
         return found
 

@@ -16,6 +16,7 @@ from ..core.network import Weights
 from ..core.random import stream
 from ..core.update import Momentum, WeightDecay, training
 from ..core.update.loop import Rule
+from ..core.variety import ORDINARY
 from ..core.view import View
 from ..engine import ALONE, Team, engine_for
 from ..engine.in_place import InPlaceAdam
@@ -29,7 +30,7 @@ from .result import Evaluation
 
 MOMENTUM = 0.9
 BETAS = (0.9, 0.999)
-RATES = {"sgd": 0.01, "adam": 0.001}
+RATES = {name: one.rate for name, one in ORDINARY.items()}
 """Learning rates that are usual for each optimizer."""
 
 RULES = {"sgd": Momentum(MOMENTUM), "adam": InPlaceAdam(BETAS)}

@@ -151,11 +151,11 @@ class Victims:
         """The initial weights of some of the networks."""
         return self.held_out.sample(networks_for(self.seed, "held-out network", numbers))
 
-    def each(self, images: int, work: Callable[[Weights], Result]) -> list[Result]:
-        """Returns what ``work`` gives for the initial weights of each group of networks.
+    def each(self, images: int, work: Callable[[Weights, range], Result]) -> list[Result]:
+        """Returns what ``work`` gives for the initial weights and numbers of each group.
 
         Args:
-            images: How many images a step has.
+            images: How many images an update takes.
             work: Trains and tests some networks.
         """
         architecture = self._architecture
@@ -167,7 +167,7 @@ class Victims:
                 theta0 = self.sample(numbers)
             wanted()
             with torch.no_grad():
-                found = work(theta0)
+                found = work(theta0, numbers)
             with self._drawing:
                 done += len(numbers)
                 self.progress(Progress("attacking", done, self.networks))
@@ -182,9 +182,13 @@ class Victims:
             threads=architecture.threads if isinstance(self.data.inputs, Tensor) else 1,
         ).each(group)
 
-    def after(self, theta0: Weights, steps: Steps) -> Weights:
-        """θ_T: the networks after all updates."""
-        return train(self.rule, self.engine, theta0, steps)
+    def after(self, theta0: Weights, steps: Steps, numbers: range) -> Weights:
+        """θ_T: the networks of some numbers after all updates."""
+        return train(self.rule, self.engine, theta0, self.own(steps, numbers))
+
+    def own(self, steps: Steps, numbers: range) -> Steps:
+        """What the networks of some numbers train on."""
+        return steps.for_networks(self.seed, "held-out network", numbers)
 
     def calls(self, weights: Weights) -> Tensor:
         """(J, C, C): how many examples of class c network j calls k."""
@@ -210,10 +214,10 @@ def attack(steps: Steps, victims: Victims) -> Attack:
     """Measures networks before and after all updates on poisonous steps."""
     steps = steps.to(victims.network.device, victims.network.dtype)
 
-    def work(theta0: Weights) -> tuple[Tensor, Tensor]:
-        return victims.calls(theta0), victims.calls(victims.after(theta0, steps))
+    def work(theta0: Weights, numbers: range) -> tuple[Tensor, Tensor]:
+        return victims.calls(theta0), victims.calls(victims.after(theta0, steps, numbers))
 
-    groups = victims.each(steps.inputs.shape[1], work)
+    groups = victims.each(steps.images, work)
     before, after = (torch.cat(parts) for parts in zip(*groups, strict=True))
     data = victims.data
     return Attack(

@@ -52,22 +52,23 @@ def train_and_score(
     network = held_out.network
     steps = steps.to(network.device, network.dtype)
     return held_out.train_and_test(
-        _learning(engine_for(network, objective), steps, rule),
+        _learning(engine_for(network, objective), steps, rule, held_out),
         data,
         objective,
         after=_checked(after, len(steps.schedule)),
-        batch=steps.inputs[0],
+        batch=steps.inputs.flatten(0, 1)[: steps.images],
         rule=rule,
         statistics=Statistics.of(statistics, steps.inputs, network),
         progress=progress,
     )
 
 
-def _learning(engine: Engine, steps: Steps, rule: UpdateRule) -> Learn:
-    """Training on the steps in their order: θ₀, θ₁, …, θ_T."""
+def _learning(engine: Engine, steps: Steps, rule: UpdateRule, held_out: HeldOut) -> Learn:
+    """Training by the schedule of the steps: θ₀, θ₁, …, θ_T."""
 
-    def learn(theta0: Weights, _: range) -> Iterator[Weights]:
-        return training(rule, engine, theta0, steps)
+    def learn(theta0: Weights, numbers: range) -> Iterator[Weights]:
+        own = steps.for_networks(held_out.seed, held_out.purpose, numbers)
+        return training(rule, engine, theta0, own)
 
     return learn
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ..artefact import DistilledData
 from ..files import write_atomically
@@ -15,18 +16,23 @@ def write_npz(distilled: DistilledData, folder: Path) -> list[str]:
     """Writes ``distilled.npz``: inputs, pixels, labels, learning rates, normalization, names."""
     norm = distilled.normalization
     arrays: dict[str, Any] = {
-        "inputs": distilled.inputs.numpy(),
-        "labels": distilled.labels.numpy(),
-        "learning_rates": distilled.learning_rates.numpy(),
+        "inputs": _array(distilled.inputs),
+        "labels": _array(distilled.labels),
+        "learning_rates": _array(distilled.learning_rates),
     }
     if norm:
-        arrays |= {"images": distilled.images.numpy(), "mean": norm.mean, "std": norm.std}
+        arrays |= {"images": _array(distilled.images), "mean": norm.mean, "std": norm.std}
     if distilled.class_names:
         arrays["class_names"] = np.array(distilled.class_names)
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
     write_atomically(folder / "distilled.npz", buffer.getvalue())
     return ["numpy.load('distilled.npz', allow_pickle=False) reads it."]
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    """A tensor as NumPy has it, which does not know bfloat16."""
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
 
 
 def write_dd_ranking(distilled: DistilledData, folder: Path) -> list[str]:

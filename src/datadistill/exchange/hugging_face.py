@@ -84,7 +84,7 @@ def write_hugging_face(distilled: DistilledData, folder: Path) -> list[str]:
     made = datasets.Dataset.from_dict(columns, features=datasets.Features(features))
     with replacing(folder / "data" / "train-00000-of-00001.parquet") as temporary:
         made.to_parquet(str(temporary))
-    write_atomically(folder / "README.md", card(distilled).encode())
+    write_atomically(folder / "README.md", card(distilled).encode(errors="backslashreplace"))
     return [f"datasets.load_dataset({str(folder)!r}) reads it."]
 
 

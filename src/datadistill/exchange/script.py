@@ -2,9 +2,10 @@
 
 import ast
 import inspect
+import keyword
 import pprint
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,12 +70,11 @@ def write_script(
     source, call, files = _own_source(own) if own else _source(distilled)
     arguments = distilled.header.architecture.arguments
     given = models.parse_arguments(own.arguments) if own else arguments
-    words = ", ".join(f"{name}={value!r}" for name, value in given.items())
     text = SCRIPT.format(
         settings=pprint.pformat(settings, width=96, sort_dicts=False),
         network=source,
         training=_body(standalone),
-        make=f"{call}({words})",
+        make=called(call, given),
     )
     compile(text, "train.py", "exec")
     tensors = _tensors(distilled, network, settings)
@@ -84,6 +84,17 @@ def write_script(
     for name, content in {**files, "train.py": text.encode()}.items():
         write_atomically(folder / name, content)
     return [f"python {folder / 'train.py'} trains the network; it needs torch and safetensors."]
+
+
+def called(name: str, arguments: Mapping[str, Any]) -> str:
+    """The code that calls a class; refuses names of arguments that could be other code."""
+    for given in arguments:
+        if not given.isidentifier() or keyword.iskeyword(given):
+            raise ArtefactError(
+                f"An argument of the network is called {given[:100]!r}, which is no Python name.",
+                "Name the network yourself: --model file.py:Class --model-args name=value",
+            )
+    return f"{name}({', '.join(f'{one}={value!r}' for one, value in arguments.items())})"
 
 
 SCRIPT = '''"""Trains networks on distilled data; needs torch, safetensors and the files beside it.

@@ -27,7 +27,14 @@ if TYPE_CHECKING:
 
 OUTER = tuple(f.name for f in fields(Outer) if f.name not in ("iterations", "seed"))
 """The settings of the outer schedule."""
-BEYOND: dict[str, Any] = {"labels": None, "view": None}
+COMPUTING = ("micro_batch", "compiled")
+"""Settings of the unroll that change no result."""
+BEYOND: dict[str, Any] = {
+    "labels": None,
+    "view": None,
+    "architectures": (),
+    **{f.name: f.default for f in fields(UnrollSettings) if f.name not in COMPUTING},
+}
 """What goes beyond the paper (docs/beyond.md), switched off."""
 PAPER: dict[str, Any] = {
     **BEYOND,

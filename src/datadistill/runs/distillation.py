@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -9,13 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..artefact import Claim, DistilledData
+from ..artefact import DistilledData
 from ..artefact.make import make as make_artefact
 from ..baselines.start import start_images
 from ..core.adjoint import Adjoint
 from ..core.device import resolve_device, resolve_dtype
 from ..core.distilled import Steps
-from ..core.distiller import Distiller, DistillerState, Metrics
+from ..core.distiller import Distiller, DistillerState
 from ..core.engine import Engine
 from ..core.initialization import Initialization
 from ..core.network import Network
@@ -23,7 +24,8 @@ from ..core.objective import Objective
 from ..core.parametrisation import Parametrisation
 from ..core.random import minibatch, stream
 from ..core.values import one_line
-from ..core.vanishing import FIRST_STEPS, check_gradient
+from ..core.vanishing import FIRST_STEPS, check_accepted, check_gradient
+from ..core.variety import ORDINARY, Variety
 from ..data import LabelledData
 from ..data.features import Features
 from ..data.labels import as_classes, check_several_classes, from_zero
@@ -40,18 +42,16 @@ from ..engine import (
 )
 from ..engine.frozen_prefix import FrozenFeatures, Split, split_frozen
 from ..engine.team import check_division
-from ..errors import NonFiniteError
 from ..evaluation.validation import Validation
 from ..pools import at_most, check_enough
 from .config import MACHINE, RunConfig
-from .initialization import InitialWeights
+from .initialization import InitialWeights, other_networks
 from .seams import Given, make, make_rule, make_view
 from .state import Measured, RunState
 from .store.fingerprint import fingerprint, recognised
 from .store.metrics import HeldOutScore, LearningRates, MetricsRow
 from .team.processes import Processes
 
-REJECTIONS_ALLOWED = 5
 VALIDATION_NETWORKS = 8
 NOTHING = Given()
 
@@ -100,7 +100,7 @@ class Distillation:
         What is given takes precedence over what the configuration names. The number of threads is
         set, since the last bit of a sum depends on it.
         """
-        team = team or Processes()
+        team, config = team or Processes(), config.bundled()
         torch.set_num_threads(config.threads or team.threads())
         device = device or team.device(resolve_device(config.device))
         dtype = None if config.dtype is None else resolve_dtype(config.dtype)
@@ -130,8 +130,10 @@ class Distillation:
             split = split_frozen(network) if engine != "plain" and view is None else None
             unrolled = split.head if split else network
             distiller = _distiller(config, unrolled, initialization, objective, given, split)
-            engine_of_run = _engine(distiller, config, team)
-            distiller = replace(distiller, own_engine=engine_of_run, whole=network, view=view)
+            others = other_networks(config, network, data)
+            distiller = _with_engines(
+                replace(distiller, whole=network, view=view), others, config, team
+            )
         check_division(distiller.networks, team.size, fixed=initialization.fixed)
         config = replace(
             config,
@@ -163,7 +165,8 @@ class Distillation:
         if compiled is not None:
             config = replace(config, compiled=compiled)
         with using(config.engine):
-            return replace(self.distiller, own_engine=_engine(self.distiller, config, team))
+            others = [engine.network for engine in self.distiller.variety.others]
+            return _with_engines(self.distiller, others, config, team)
 
     @property
     def engine_record(self) -> EngineRecord:
@@ -198,23 +201,20 @@ class Distillation:
         """Makes one outer step on its numbered minibatch, and measures if that is due."""
         begin = time.perf_counter()
         distiller, metrics = self.distiller.step(state.distiller, self.batch(state.outer_step))
-        if distiller.rejected_in_a_row >= REJECTIONS_ALLOWED:
-            raise _hopeless(distiller, metrics, self.distiller.distilled(distiller))
+        rates = self.distiller.distilled(distiller).learning_rates
+        check_accepted(distiller, metrics.loss, rates)
         if metrics.accepted and distiller.adam.count == min(FIRST_STEPS, self.config.iterations):
             check_gradient(self.network, distiller, metrics.loss)
         last = self.measure(distiller) if self.due(distiller.outer_step) else None
         seconds = time.perf_counter() - begin
-        rates = self.distiller.distilled(distiller).learning_rates.double()
         row = MetricsRow(
             outer_step=distiller.outer_step,
             loss=metrics.loss if metrics.accepted else None,
             gradient_norm=metrics.gradient_norm if metrics.accepted else None,
             outer_lr=metrics.outer_lr,
-            learning_rates=LearningRates(
-                min=float(rates.min()), mean=float(rates.mean()), max=float(rates.max())
-            ),
+            learning_rates=LearningRates.of(rates),
             rejected=distiller.rejected,
-            held_out=last and _held_out(last.reached),
+            held_out=last and HeldOutScore.of(last.reached),
             seconds=seconds,
         )
         engines = continued(state.engines, distiller.outer_step, self.engine_record)
@@ -274,8 +274,9 @@ class Distillation:
         """Distilled data with all that is needed to use them."""
         distiller = self.distiller
         settings: dict[str, Any] = self.config.mapping()
+        rates = steps.learning_rates * self.config.rates_factor
         return make_artefact(
-            replace(steps, learning_rates=steps.learning_rates * self.config.rates_factor),
+            replace(distiller.scheduled(steps), learning_rates=rates),
             network=self.network,
             module=self.module,
             initialization=distiller.initialization,
@@ -325,12 +326,6 @@ class Distillation:
         return outer_step % every == 0 or outer_step == self.config.iterations
 
 
-def _held_out(claim: Claim) -> HeldOutScore:
-    return HeldOutScore(
-        metric=claim.metric, mean=claim.mean, std=claim.std, networks=claim.networks
-    )
-
-
 def _distiller(
     config: RunConfig,
     network: Network,
@@ -352,21 +347,23 @@ def _distiller(
     )
 
 
-def _engine(distiller: Distiller, config: RunConfig, team: Team) -> Engine:
-    """The engine in use, as the settings of the machine have it."""
-    return engine_for(
-        distiller.network,
-        distiller.objective,
-        micro_batch=config.micro_batch,
-        compiled=bool(config.compiled),
-        team=team,
-    )
+def _with_engines(
+    distiller: Distiller, others: Sequence[Network], config: RunConfig, team: Team
+) -> Distiller:
+    """The distiller with the engines of all its networks, as the machine's settings have it."""
 
+    def engine(network: Network) -> Engine:
+        return engine_for(
+            network,
+            distiller.objective,
+            micro_batch=config.micro_batch,
+            compiled=bool(config.compiled),
+            team=team,
+        )
 
-def _hopeless(state: DistillerState, metrics: Metrics, steps: Steps) -> NonFiniteError:
-    return NonFiniteError(
-        f"The loss or its gradient was not finite in {REJECTIONS_ALLOWED} outer steps in a "
-        f"row, up to outer step {state.outer_step} (loss {metrics.loss:.3g}, learning rates "
-        f"up to {float(steps.learning_rates.max()):.3g}).",
-        "Lower learning_rate or outer_lr, or set clip_norm.",
+    variety = Variety(
+        tuple(engine(network) for network in others),
+        tuple(ORDINARY[name] for name in config.ordinary),
+        config.jitter,
     )
+    return replace(distiller, own_engine=engine(distiller.network), variety=variety)

@@ -1,4 +1,4 @@
-"""From the names in a configuration to the initial weights that they name."""
+"""From the names in a configuration to the networks and initial weights that they name."""
 
 import copy
 from dataclasses import dataclass
@@ -7,8 +7,10 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from .. import models
 from ..core.initialization import FixedInit, Initialization
 from ..core.network import Network
+from ..core.seam import parse
 from ..data import LabelledData, data_folder
 from ..errors import ConfigError
 from ..hints import command
@@ -157,3 +159,24 @@ def _check_flags(config: RunConfig) -> None:
             )
     if config.pool is not None and config.weights is not None:
         raise ConfigError("Both pool and weights are given.", "Give one of them.")
+
+
+def other_networks(config: RunConfig, network: Network, data: LabelledData) -> list[Network]:
+    """Makes the networks that ``architectures`` names, for data and on the device of a network."""
+    if config.architectures and config.initialization != "random":
+        raise ConfigError(
+            f"architectures has no meaning for a {config.initialization} initialization.",
+            "Leave it out, or set initialization to random.",
+        )
+    return [_network(text, network, data) for text in config.architectures]
+
+
+def _network(text: str, network: Network, data: LabelledData) -> Network:
+    name, values = parse(text)
+    if ":" in name:
+        raise ConfigError(
+            f"architectures names Python code, {name}.", "Name built-in networks, e.g. mlp."
+        )
+    arguments = [f"{argument}={value}" for argument, value in values.items()]
+    module = models.find_for(name, data.input_shape, data.classes, arguments)
+    return Network(module, data.example(), device=network.device, dtype=network.dtype)

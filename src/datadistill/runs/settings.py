@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Self
 
-from ..core.names import DeviceName, DtypeName, LabelKind, Scheme
-from ..core.settings import Learned, Outer, Settings
+from ..core.names import DeviceName, DtypeName, LabelKind, OrdinaryName, Placement, Scheme
+from ..core.settings import Learned, Outer, Settings, Unroll
 from ..engine.choice import EngineName
 from ..errors import ConfigError
 
+JITTER = 0.5
+"""What robust sets."""
 Keep = Literal["auto", "last", "best"]
 
 
@@ -48,23 +50,35 @@ class LearnedSettings(Learned):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnrollSettings(Settings):
+class UnrollSettings(Unroll):
     """The unroll: how networks are trained on the distilled data, and differentiated."""
 
     update_rule: str | None = None
     """How networks are updated on distilled data: gradient-descent (the default), momentum,
     nesterov, adam, or your own as package.module:Class or file.py:Class."""
+    robust: bool = False
+    """Distil for ordinary training too: turns shuffle on and sets inner_batch to 1, jitter to 0.5,
+    ordinary to sgd and adam, unless they are given."""
+    ordinary: tuple[OrdinaryName, ...] = ()
+    """Ordinary training to distil for too, e.g. --ordinary sgd adam: each outer step draws one of
+    them, or the schedule that is learned."""
+    jitter: float = 0.0
+    """Multiply the learning rates of an outer step by a random factor, at most 1 + jitter and at
+    least its inverse."""
     momentum: float = 0.0
     """Momentum of these updates; 0 is plain gradient descent."""
     weight_decay: float = 0.0
     """Weight decay of these updates: this times the weights is added to the gradient."""
     adjoint: str = "back-gradient"
     """How the gradient travels back through the updates: back-gradient, stored-graph, truncated,
-    or your own as package.module:Class or file.py:Class."""
+    ridge-head, or your own as package.module:Class or file.py:Class."""
     window: int | None = None
     """Updates that the truncated adjoint differentiates."""
     random_window: bool = True
     """Place the window at random in the schedule; otherwise it is always at the end."""
+    window_placement: Placement | None = None
+    """Where a random window falls: uniform (the default), or gradient: where the gradients of its
+    updates are large early in the run, anywhere later, and where they are small at last."""
     micro_batch: int | None = None
     """Images, real or distilled, to process at a time; fewer need less memory. All by default."""
     compiled: bool | None = None
@@ -75,7 +89,19 @@ class UnrollSettings(Settings):
         super().__post_init__()
         self._require_count("window", "micro_batch")
         self._require_share("momentum")
-        self._require(lambda value: 0 <= value < math.inf, "at least 0", "weight_decay")
+        self._require(lambda value: 0 <= value < math.inf, "at least 0", "weight_decay", "jitter")
+
+    def bundled(self) -> Self:
+        """The same with the settings that robust stands for."""
+        if not self.robust:
+            return self
+        return replace(
+            self,
+            inner_batch=self.inner_batch or 1,
+            shuffle=True,
+            jitter=self.jitter or JITTER,
+            ordinary=self.ordinary or ("sgd", "adam"),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,13 +129,12 @@ class OuterSettings(Outer):
         if begins != sorted(begins) or any(total < 1 for _, total in self.plans):
             raise ConfigError(f"plans is {self.plans}.", "Leave it out: runs write it.")
 
-    def outer_lr_at(self, outer_step: int) -> float:
-        """The outer learning rate of an outer step, by the plan that holds there."""
+    def planned(self, outer_step: int) -> int:
+        """The outer step of the first plan that is as far in it as this one is in its own."""
         totals = [total for begin, total in self.plans if begin <= outer_step]
         if len(totals) < 2:
-            return super().outer_lr_at(outer_step)
-        # As far in the first plan as this outer step is in the present one.
-        return super().outer_lr_at(math.floor(outer_step * totals[0] / totals[-1]))
+            return outer_step
+        return math.floor(outer_step * totals[0] / totals[-1])
 
     def replanned(self, outer_step: int, iterations: int) -> Self:
         """The same schedule over another number of outer steps, from an outer step on."""
@@ -153,6 +178,9 @@ class NetworkSettings(Settings):
     vgg11, or your own as package.module:Class or file.py:Class."""
     model_args: tuple[str, ...] = ()
     """Arguments of the network's constructor, e.g. --model-args width=64 bias=false."""
+    architectures: tuple[str, ...] = ()
+    """Other networks to distil for too: each outer step draws one of all. Built-in ones, e.g.
+    --architectures mlp "convnet3(width=32)"."""
     initialization: str = "random"
     """Initial weights to distil for: random networks, or one fixed network. Pre-trained ones
     (random-pretrained, fixed-pretrained) come from a pool; a single one also from a file. Or your

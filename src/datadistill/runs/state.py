@@ -106,6 +106,7 @@ class RunState:
             parameters=move(old.parameters),
             constants=move(old.constants),
             average=move(old.average),
+            pool=move(old.pool),
             adam=replace(old.adam, first=move(old.adam.first), second=move(old.adam.second)),
         )
         return replace(self, distiller=distiller)

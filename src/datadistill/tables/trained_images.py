@@ -33,6 +33,8 @@ def distilled_figures(context: TableContext) -> tuple[tuple[float, ...], tuple[f
 
     tensors = {"inputs": steps.inputs, "labels": steps.labels, "rates": steps.learning_rates}
     key = {"what": "distilled", "data": weights_hash(tensors), "networks": count}
+    if steps.inner:
+        key["inner"] = str(steps.inner)
     both = context.figures({**key, "seed": networks.seed}, compute, 2 * count)
     return tuple(both[:count]), tuple(both[count:])
 

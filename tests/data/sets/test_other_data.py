@@ -69,6 +69,9 @@ def test_a_high_tone_is_above_a_low_one(tmp_path: Path) -> None:
         ("adult", "adult/adult.data", "1, 2\n", "does not have 15 columns"),
         ("adult", "adult/adult.data", row(label="x"), "for a label"),
         ("adult", "adult/adult.data", row(age="nan"), "column age"),
+        ("adult", "adult/adult.data", f"{row()}\n" * 100_001, "100,001 rows, more than"),
+        ("r8", "r8/train.tab", "a\nb\nc\n", "has no texts"),
+        ("r8", "r8/train.tab", "a\nb\nc\n" + "acq\t\n" * 20_001, "more than 20,000 texts"),
         ("r8", "r8/train.tab", "a\nb\nc\nnews without a class\n", "does not begin with a class"),
         ("r8", "glove/glove.6B.50d.r8.txt.gz", "word1 1 2 x\n", "something else than numbers"),
         ("r8", "glove/glove.6B.50d.r8.txt.gz", "word1 1 2\n", "2 numbers behind"),
@@ -104,3 +107,20 @@ def test_texts_are_for_networks_of_texts(tmp_path: Path) -> None:
     assert len(dd.evaluate(made, test, networks=2).values) == 2
     with pytest.raises(ModelError, match=r"'textcnn' does not take inputs of shape \(64,\)"):
         dd.distill((torch.randn(9, 64), torch.arange(9) % 3), "textcnn", iterations=1)
+
+
+def test_too_many_names_and_too_many_vectors_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    makers.make_adult(tmp_path / "adult")
+    makers.make_r8(tmp_path / "r8")
+    monkeypatch.setattr("datadistill.data.sets.adult.MOST_NUMBERS", 10)
+    with pytest.raises(DataError, match="too many names in all"):
+        load("adult", tmp_path)
+    monkeypatch.setattr("datadistill.data.sets.r8.MOST_VECTORS", 10)
+    with pytest.raises(DataError, match="vectors of more than 10 words"):
+        load("r8", tmp_path)
+    vectors = tmp_path / "glove" / "glove.6B.50d.r8.txt.gz"
+    vectors.write_bytes(10_000 * (b"word1" + b" 1" * 50 + b"\n"))  # the first one counts
+    train, _ = load("r8", tmp_path)
+    assert train.tensors()[0].max() == 1

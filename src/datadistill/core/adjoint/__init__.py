@@ -3,9 +3,18 @@
 from ..seam import discover
 from .adjoint import Adjoint, OuterLoss
 from .back_gradient import BackGradient, reverse_sweep
+from .ridge_head import RidgeHead
 from .stored_graph import StoredGraph
 from .truncated import Truncated
 
 discover(__name__, __path__)
 
-__all__ = ["Adjoint", "BackGradient", "OuterLoss", "StoredGraph", "Truncated", "reverse_sweep"]
+__all__ = [
+    "Adjoint",
+    "BackGradient",
+    "OuterLoss",
+    "RidgeHead",
+    "StoredGraph",
+    "Truncated",
+    "reverse_sweep",
+]

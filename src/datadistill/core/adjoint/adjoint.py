@@ -24,9 +24,27 @@ class Adjoint(Seam, seam="adjoint"):
     Attributes:
         keeps_graph: Whether it differentiates through ``engine.gradient`` itself. Parts of a step
             that are computed one after the other have no such graph.
+        pool: How many networks train along from outer step to outer step; 0: every outer step has
+            new ones.
+        updates: After how many updates each of these starts anew.
     """
 
     keeps_graph: ClassVar[bool] = False
+    pool: int = 0
+    updates: int = 0
+
+    def placed(
+        self, share: float, norms: Callable[[], Tensor], generator: torch.Generator
+    ) -> "Adjoint":
+        """The adjoint of one outer step, where it is not the same for all of them.
+
+        Args:
+            share: How much of the run is done, from 0 to 1.
+            norms: Computes the norms of the gradients of all updates, (T,), of a network that is
+                trained for this alone.
+            generator: Draws whatever is random.
+        """
+        return self
 
     @abstractmethod
     def __call__(

@@ -29,15 +29,13 @@ def reverse_sweep(
     segments: int | None = None,
 ) -> tuple[Tensor, Steps]:
     """Makes the updates of ``schedule``, and pulls the gradient back through each of them."""
-    tape = engine.tape(rule, learner, [steps[position] for position in schedule], segments)
+    tape = engine.tape(rule, learner, steps.at(schedule), segments)
     losses, v = outer_gradient(outer_loss, tape.forward())  # θ_T, and v = ∂L/∂θ_T
     total = zeros_like(steps)
     for position, (before, g) in zip(reversed(schedule), tape.backward(), strict=True):
         # v = ∂L/∂θ_{t+1} → ∂L/∂θ_t, and the gradient of x̃_t, its labels and η̃_t
         v, gradient = rule.pull_back(before, g, steps[position], v)
-        total.inputs[position.step] += gradient.inputs
-        total.labels[position.step] += gradient.labels
-        total.learning_rates[position.epoch, position.step] += gradient.learning_rate
+        total.add(position, gradient)
     return losses, total
 
 

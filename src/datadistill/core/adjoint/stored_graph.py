@@ -1,6 +1,6 @@
 """The stored graph: autograd through all updates at once."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -28,10 +28,9 @@ class StoredGraph(Adjoint, name="stored-graph"):
         outer_loss: OuterLoss,
         generator: torch.Generator,
     ) -> tuple[Tensor, Steps]:
-        steps = Steps(leaf(steps.inputs), leaf(steps.labels), leaf(steps.learning_rates))
+        steps = replace(steps, **{name: leaf(own) for name, own in steps.tensors.items()})
         with torch.enable_grad():
             for step in steps:
                 learner = rule.update(learner, engine.gradient(learner.weights, step), step)
             losses = outer_loss(learner.weights)
-            of = [steps.inputs, steps.labels, steps.learning_rates]
-            return losses.detach(), Steps(*products([losses.mean()], of))
+            return losses.detach(), Steps(*products([losses.mean()], [*steps.tensors.values()]))

@@ -51,7 +51,8 @@ class Classification(Objective, name="classification"):
         if complete and missing:
             raise DataError(
                 f"The training data hold no example of class {', '.join(map(str, missing))}.",
-                f"Add examples, or make the network for {classes - len(missing)} classes.",
+                "Add examples, or number the classes from 0 without gaps and make the network "
+                f"for {classes - len(missing)} classes.",
             )
 
     def start_labels(

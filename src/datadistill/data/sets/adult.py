@@ -34,7 +34,10 @@ HEAVY = {"capital-gain", "capital-loss", "fnlwgt"}  # a few values are a thousan
 CLASSES = ("<=50K", ">50K")
 FILES = {"train": "adult.data", "test": "adult.test"}
 MOST_BYTES = 16 * 2**20
+MOST_ROWS = 100_000
 MOST_NAMES = 100
+MOST_NUMBERS = 400
+"""That a row may become: there are 108 in the real ones."""
 
 Cells = dict[str, list[str]]
 
@@ -68,6 +71,8 @@ def _read(path: Path) -> tuple[Cells, torch.Tensor]:
     rows = [line.rstrip(".").split(",") for line in lines if line and not line.startswith("|")]
     if not rows or {len(row) for row in rows} != {len(NAMES) + 1}:
         raise damaged(path, f"does not have {len(NAMES) + 1} columns in every line")
+    if len(rows) > MOST_ROWS:
+        raise damaged(path, f"has {len(rows):,} rows, more than {MOST_ROWS:,}")
     *columns, labels = ([cell.strip() for cell in column] for column in zip(*rows, strict=True))
     cells = dict(zip(NAMES, columns, strict=True))
     if unknown := sorted({*labels} - {*CLASSES}):
@@ -97,6 +102,8 @@ def _columns(cells: Cells, path: Path) -> list[Column]:
                 raise damaged(path, f"has too many or too long names in its column {name}")
             columns.append(Category(name, names))
     assert all(math.isfinite(column.mean) for column in columns if isinstance(column, Number))
+    if sum(column.width for column in columns) > MOST_NUMBERS:
+        raise damaged(path, "has too many names in all")
     return columns
 
 

@@ -1,5 +1,6 @@
 """R8: 5,485 and 2,189 news of Reuters-21578 in 8 classes, as sequences of GloVe vectors."""
 
+import re
 from pathlib import Path
 
 import torch
@@ -21,7 +22,11 @@ DIMENSIONS = 50
 WORDS = 30
 """Words of a text that are used: the first ones that have a vector."""
 MOST_BYTES = 16 * 2**20
-MOST_VECTOR_BYTES = 256 * 2**20
+MOST_TEXTS = 20_000
+MOST_VECTOR_BYTES = 192 * 2**20
+MOST_VECTORS = 100_000
+
+LINES = re.compile(r"[^\n]+")
 
 Texts = list[list[str]]
 
@@ -58,16 +63,22 @@ def _read(path: Path) -> tuple[Texts, Tensor]:
             raise damaged(path, f"has a line that does not begin with a class: {line[:30]!r}")
         texts.append(text.split())
         labels.append(CLASSES.index(label))
+        if len(texts) > MOST_TEXTS:
+            raise damaged(path, f"has more than {MOST_TEXTS:,} texts")
+    if not texts:
+        raise damaged(path, "has no texts")
     return texts, torch.tensor(labels)
 
 
 def _read_vectors(path: Path, wanted: set[str]) -> tuple[list[str], Tensor]:
     """The wanted words that have a vector, and these vectors."""
     words, vectors = list[str](), list[list[float]]()
-    for line in read_text(path, MOST_VECTOR_BYTES).split("\n"):
-        word, _, numbers = line.partition(" ")
+    wanted = set(wanted)
+    for line in LINES.finditer(read_text(path, MOST_VECTOR_BYTES)):
+        word, _, numbers = line[0].partition(" ")
         if word not in wanted:
             continue
+        wanted.remove(word)
         try:
             vector = [float(number) for number in numbers.split()]
         except ValueError:
@@ -76,6 +87,8 @@ def _read_vectors(path: Path, wanted: set[str]) -> tuple[list[str], Tensor]:
             raise damaged(path, f"has {len(vector)} numbers behind {word[:30]!r}, not {DIMENSIONS}")
         words.append(word)
         vectors.append(vector)
+        if len(words) > MOST_VECTORS:
+            raise damaged(path, f"has vectors of more than {MOST_VECTORS:,} words")
     table = torch.tensor(vectors, dtype=torch.float32).reshape(-1, DIMENSIONS)
     if not len(table) or not torch.isfinite(table).all():
         raise damaged(path, "has no vectors of these words, or such that are not finite")

@@ -8,7 +8,7 @@ step.
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from ...core.names import LabelKind, Scheme
+from ...core.names import LabelKind, OrdinaryName, Placement, Scheme
 from ...engine.choice import EngineName
 
 
@@ -27,10 +27,16 @@ class Keywords(TypedDict, total=False):
     start: Literal["noise", "k-means", "average"]
     rates_factor: float
     # unroll
+    inner_batch: int | None
+    shuffle: bool
+    robust: bool
+    ordinary: tuple[OrdinaryName, ...]
+    jitter: float
     momentum: float
     weight_decay: float
     window: int | None
     random_window: bool
+    window_placement: Placement | None
     micro_batch: int | None
     compiled: bool | None
     # outer optimiser
@@ -45,6 +51,7 @@ class Keywords(TypedDict, total=False):
     decay: float
     decay_every: int | None
     clip_norm: float | None
+    clip_factor: float | None
     averaging: float
     seed: int
     plans: tuple[tuple[int, int], ...]
@@ -55,6 +62,7 @@ class Keywords(TypedDict, total=False):
     augment: bool | None
     normalization: Literal["data", "imagenet"] | None
     # network and initialization
+    architectures: tuple[str, ...] | list[str]
     model_args: tuple[str, ...] | list[str]
     init_seed: int
     scheme: Scheme

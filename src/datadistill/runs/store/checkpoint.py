@@ -1,6 +1,5 @@
 """Checkpoints: the state of a run after some outer step, in one file each."""
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +11,7 @@ from torch import Tensor
 from ... import files
 from ...artefact import Claim
 from ...artefact.container import SCHEMA_VERSION, decode, encode, read_container
-from ...core.distilled import Steps
+from ...core.distilled import LEARNED, Steps
 from ...core.distiller import DistillerState
 from ...core.optimizer import AdamState
 from ...engine import Engines
@@ -40,6 +39,7 @@ class _Header(_Record):
     outer_step: Count
     rejected: Count
     rejected_in_a_row: Count
+    norm: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     adam_count: Count
     best: _Reached | None
     last: _Reached | None
@@ -102,6 +102,7 @@ def to_bytes(checkpoint: Checkpoint) -> bytes:
         outer_step=state.outer_step,
         rejected=state.distiller.rejected,
         rejected_in_a_row=state.distiller.rejected_in_a_row,
+        norm=state.distiller.norm,
         adam_count=state.distiller.adam.count,
         best=_reached(state.best),
         last=_reached(state.last),
@@ -195,7 +196,7 @@ def check_like(state: RunState, fresh: DistillerState, distilled: Steps) -> None
     fits = _shapes(_tensors(RunState(state.distiller))) == _shapes(_tensors(RunState(fresh)))
     best = state.best
     if best is not None:
-        fits &= _shapes(_fields(best.steps)) == _shapes(_fields(distilled))
+        fits &= _shapes(best.steps.tensors) == _shapes(distilled.tensors)
     if not fits:
         raise RunError(
             "The shapes of the checkpoint's tensors do not match its configuration.",
@@ -207,10 +208,6 @@ def _shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dty
     return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
 
 
-def _fields(steps: Steps) -> dict[str, Tensor]:
-    return {field.name: getattr(steps, field.name) for field in dataclasses.fields(Steps)}
-
-
 def _tensors(state: RunState) -> dict[str, Tensor]:
     distiller = state.distiller
     trees = {
@@ -219,8 +216,9 @@ def _tensors(state: RunState) -> dict[str, Tensor]:
         "adam_first": distiller.adam.first,
         "adam_second": distiller.adam.second,
         "average": distiller.average,
-        "best": _fields(state.best.steps) if state.best else {},
-        "last": _fields(state.last.steps) if state.last else {},
+        "pool": distiller.pool,
+        "best": state.best.steps.tensors if state.best else {},
+        "last": state.last.steps.tensors if state.last else {},
     }
     return {f"{tree}/{name}": t for tree, named in trees.items() for name, t in named.items()}
 
@@ -237,8 +235,9 @@ def _state(header: _Header, tensors: dict[str, Tensor]) -> RunState:
         if reached is None:
             return None
         named = tree(prefix)
-        steps = Steps(*(named[field.name] for field in dataclasses.fields(Steps)))
-        return Measured(reached.outer_step, steps, reached.claim)
+        return Measured(
+            reached.outer_step, Steps(*(named[name] for name in LEARNED)), reached.claim
+        )
 
     distiller = DistillerState(
         outer_step=header.outer_step,
@@ -246,8 +245,10 @@ def _state(header: _Header, tensors: dict[str, Tensor]) -> RunState:
         constants=tree("constants/"),
         adam=AdamState(header.adam_count, tree("adam_first/"), tree("adam_second/")),
         average=tree("average/"),
+        pool=tree("pool/"),
         rejected=header.rejected,
         rejected_in_a_row=header.rejected_in_a_row,
+        norm=header.norm,
     )
     best, last = measured("best/", header.best), measured("last/", header.last)
     return RunState(distiller, best, last, header.seconds, header.engines)

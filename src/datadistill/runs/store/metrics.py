@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from torch import Tensor
 
+from ...artefact import Claim
 from ...errors import RunError
 from ...files import Appended, appending
 from ...reading import read_regular
@@ -33,6 +35,12 @@ class LearningRates(_Record):
     mean: Figure
     max: Figure
 
+    @classmethod
+    def of(cls, rates: Tensor) -> "LearningRates":
+        """The summary of learning rates (epochs, steps)."""
+        rates = rates.double()
+        return cls(min=float(rates.min()), mean=float(rates.mean()), max=float(rates.max()))
+
 
 class HeldOutScore(_Record):
     """What networks trained on the distilled data reach on held-out training data."""
@@ -41,6 +49,11 @@ class HeldOutScore(_Record):
     mean: Figure
     std: Figure
     networks: int
+
+    @classmethod
+    def of(cls, claim: Claim) -> "HeldOutScore":
+        """The score that a measurement claims."""
+        return cls(metric=claim.metric, mean=claim.mean, std=claim.std, networks=claim.networks)
 
 
 class MetricsRow(_Record):
