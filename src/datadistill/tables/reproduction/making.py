@@ -213,7 +213,8 @@ CLASSES = {"voc2007": 20, "cub200": 200}
 
 def _describe(made: Reproduced, part: Part, distilled: DistilledData, config: RunConfig) -> None:
     """Notes what a row really is, and which settings differ from the paper's."""
-    made.runs.append(part.run)
+    if part.run not in made.runs:
+        made.runs.append(part.run)
     header, claim = distilled.header, distilled.claim
     pool = header.initialization.pool
     networks = claim.networks if claim else 0
@@ -224,4 +225,6 @@ def _describe(made: Reproduced, part: Part, distilled: DistilledData, config: Ru
         + (f", tested on {claim.examples:,} examples" if claim else "")
     )
     for one in differences(config, part.paper()):
-        made.differences.setdefault(one, []).append(part.run)
+        runs = made.differences.setdefault(one, [])
+        if part.run not in runs:
+            runs.append(part.run)

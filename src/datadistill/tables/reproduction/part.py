@@ -121,7 +121,9 @@ def _resolved(config: RunConfig) -> dict[str, Any]:
     """All settings, with the number of networks that stands for none."""
     fixed = config.initialization.startswith("fixed")
     networks = config.networks or default_networks(fixed=fixed)
-    return {**config.mapping(), "networks": networks}
+    periods = config.outer_schedule == "periods"  # a cosine has one, which a run writes down
+    every = config.decay_every if periods else None
+    return {**config.mapping(), "networks": networks, "decay_every": every}
 
 
 def _shown(value: Any) -> str:

@@ -104,7 +104,8 @@ class Reproduced:
         if self.differences:
             lines += ["", "Settings that differ from the paper's (the paper's → ours):", ""]
             for one, runs in self.differences.items():
-                lines.append(f"- {one} ({', '.join(runs)})" if runs else f"- {one}")
+                all_runs = not runs or len(runs) == len(self.runs)
+                lines.append(f"- {one}" if all_runs else f"- {one} ({', '.join(runs)})")
         return "\n".join([*lines, ""])
 
     def _table(self) -> list[str]:
