@@ -103,8 +103,9 @@ class OrdinaryTraining:
     def rule(self) -> Rule:
         """The update rule."""
         rule = RULES[self.optimizer]
-        decays = self.weight_decay and isinstance(rule, Momentum)
-        return WeightDecay(self.weight_decay, rule) if decays else rule
+        if self.weight_decay and isinstance(rule, Momentum):
+            return WeightDecay(self.weight_decay, rule)
+        return rule
 
     def rate_at(self, update: int, examples: int) -> float:
         """The learning rate of an update, counted from 0."""
