@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .exchange import export, import_images
     from .pools import Pool, PoolInit
     from .progress import Progress
+    from .report import Report, report
     from .runs import RunConfig, distill, pretrain, resume
     from .tables import (
         Robustness,
@@ -88,6 +89,7 @@ __all__ = [
     "Progress",
     "RandomInit",
     "Regression",
+    "Report",
     "RidgeHead",
     "Robustness",
     "RunConfig",
@@ -116,6 +118,7 @@ __all__ = [
     "models",
     "poisoning_table",
     "pretrain",
+    "report",
     "reproduce",
     "resume",
     "verify",
