@@ -41,6 +41,7 @@ from ..engine import (
     using,
 )
 from ..engine.frozen_prefix import FrozenFeatures, Split, split_frozen
+from ..engine.shares import check_shares
 from ..engine.team import check_division
 from ..evaluation.validation import Validation
 from ..pixels import are_images
@@ -136,7 +137,10 @@ class Distillation:
             distiller = _with_engines(
                 replace(distiller, whole=network, view=view), others, config, team
             )
-        check_division(distiller.networks, team.size, fixed=initialization.fixed)
+        check_division(distiller.networks, team.size)
+        if distiller.networks < team.size:
+            for each in (unrolled, *others):
+                check_shares(each, objective)
         config = replace(
             config,
             networks=distiller.networks,
