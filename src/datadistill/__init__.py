@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .data import LabelledData
     from .errors import DataDistillError
     from .evaluation import (
+        PROTOCOLS,
         Evaluation,
         OrdinaryTraining,
         evaluate,
@@ -52,12 +53,20 @@ if TYPE_CHECKING:
     from .progress import Progress
     from .report import Report, report
     from .runs import RunConfig, distill, pretrain, resume
-    from .tables import TableSettings, baseline_table, linear_bound, poisoning_table
+    from .tables import (
+        Robustness,
+        TableSettings,
+        baseline_table,
+        linear_bound,
+        measure_robustness,
+        poisoning_table,
+    )
     from .tables.reproduction import reproduce
 else:
     __getattr__, __dir__ = on_first_use(__name__)
 
 __all__ = [
+    "PROTOCOLS",
     "Adam",
     "Adjoint",
     "BackGradient",
@@ -91,6 +100,7 @@ __all__ = [
     "Regression",
     "Report",
     "RidgeHead",
+    "Robustness",
     "RunConfig",
     "SoftLabels",
     "Step",
@@ -113,6 +123,7 @@ __all__ = [
     "learning_curve",
     "linear_bound",
     "load",
+    "measure_robustness",
     "models",
     "poisoning_table",
     "pretrain",

@@ -16,7 +16,7 @@ Runs = Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="
 
 @dataclass(frozen=True)
 class Report(ModelChoice, PoolChoice, CodeChoice):
-    """Write a page about a run: its images, how they came to be, accuracy, cost, how to use them.
+    """Write an HTML page about a run: its images, accuracy, cost and use.
 
     The page is one HTML file that needs no network. Of several runs it shows all side by side.
     Accuracy after every update and the confusion matrix are measured on the run's test data and
