@@ -110,8 +110,8 @@ def measure_robustness(
         device: Where to compute.
         progress: True for bars, or a callback.
     """
-    train = real_data(distilled.header, train, "train")
-    test = real_data(distilled.header, test, "test")
+    train = real_data(distilled, train, "train")
+    test = real_data(distilled, test, "test")
     fresh = fresh_networks(distilled)
     network = distilled.network(module, device)
     layout = Layout.of(network, *distilled.inputs.shape[:2])
