@@ -4,6 +4,7 @@
 """
 
 import ast
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -62,7 +63,7 @@ DRAWS = {
 """What draws from the global random state unless it gets a generator."""
 
 FILES = modules()
-GRAPH = import_graph()
+graph = functools.cache(import_graph)
 
 
 def room_of(module: str) -> str:
@@ -74,18 +75,18 @@ def layer_of(room: str) -> int:
     return next(number for number, names in enumerate(LAYERS) if room in names)
 
 
-@pytest.mark.parametrize("module", sorted(GRAPH))
+@pytest.mark.parametrize("module", sorted(FILES))
 def test_each_module_imports_only_from_the_layers_to_its_left(module: str) -> None:
     own = room_of(module)
     if own in ("", "__main__"):
         return
-    for other in GRAPH[module]:
+    for other in graph()[module]:
         room = room_of(other)
         assert room == own or layer_of(room) < layer_of(own), f"{module} imports {other}"
 
 
 def test_no_module_imports_itself_by_a_detour() -> None:
-    assert [" → ".join(way) for way in cycles(GRAPH)] == []
+    assert [" → ".join(way) for way in cycles(graph())] == []
 
 
 @pytest.mark.parametrize(
@@ -232,7 +233,7 @@ def rooms() -> list[str]:
 def room_imports() -> dict[str, set[str]]:
     """Every room, and those that it imports."""
     found = {room: set[str]() for room in rooms()}
-    for module, others in GRAPH.items():
+    for module, others in graph().items():
         if (own := room_of(module)) in found:
             found[own] |= {room_of(other) for other in others} & found.keys() - {own}
     return found

@@ -101,7 +101,8 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     distillation = loaded.prepare()
     state = distillation.start()
     return [
-        *(dd.Adam(), dd.BackGradient(), dd.StoredGraph(), dd.Truncated(3), dd.GradientDescent()),
+        *(dd.Adam(), dd.BackGradient(), dd.StoredGraph(), dd.Truncated(3), dd.RidgeHead()),
+        dd.GradientDescent(),
         *(dd.Momentum(), dd.Nesterov(), dd.WeightDecay(0.1), dd.Plain(), dd.SoftLabels()),
         *(dd.Classification(), dd.Regression(), poisoning, dd.OwnObjective.of(square)),
         *(dd.FixedInit(), dd.FixedInit.of(module), dd.RandomInit(), dd.PoolInit(pool)),

@@ -85,7 +85,7 @@ def test_networks_are_grouped_by_threads_and_wide_ones_taken_one_by_one() -> Non
     assert narrow.groups(1) == Groups(1, 1, 1)  # by one thread, not by two that wait
     assert wide.groups(5) == Groups(5, 1, 2)
     assert wide.groups(1) == Groups(1, 1, 0)
-    assert mixed.groups(5) == Groups(5, 5, 0)  # its module serves one thread at a time
+    assert mixed.groups(5) == Groups(5, 1, 0)  # its module serves one thread at a time
     torch.set_num_threads(1)
     assert narrow.groups(5) == Groups(5, 5, 0)
     assert wide.groups(5) == Groups(5, 1, 0)
@@ -103,13 +103,12 @@ def test_losses_in_parts_cannot_be_differentiated_twice_unnoticed() -> None:
 
 def test_wide_networks_have_more_room_for_graphs_than_narrow_ones() -> None:
     def room(channels: int) -> int:
-        module = nn.Sequential(nn.Conv2d(64, channels, 3), nn.Flatten(), nn.Linear(channels, 2))
-        network = Network(module, torch.randn(2, 64, 3, 3))
+        convolution = nn.Conv2d(channels, channels, 3)
+        module = nn.Sequential(convolution, nn.Flatten(), nn.Linear(channels, 2))
+        network = Network(module, torch.randn(2, channels, 3, 3))
         engine = FastEngine(network, Classification())
         assert Vectorised(network).stacked is engine.vectorised.stacked  # found out once
-        budget = engine._budget  # pyright: ignore[reportPrivateUsage]
-        assert budget is not None
-        return budget._all  # pyright: ignore[reportPrivateUsage]
+        return engine._budget._all  # pyright: ignore[reportPrivateUsage]
 
     assert room(64) == WIDE_GRAPH_BYTES > room(2) == GRAPH_BYTES
 

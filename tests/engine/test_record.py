@@ -52,6 +52,15 @@ def test_it_names_the_kernels_that_convolutions_use() -> None:
     assert record_of(engine_for(other, Classification()), other, 1, 1).kernels != found.kernels
 
 
+@needs_compiler
+def test_it_names_the_kernels_that_normalisations_use() -> None:
+    module = nn.Sequential(nn.Flatten(), nn.LayerNorm(784))
+    found = made("fast", module)
+    assert (found.stacked, found.traced) == (False, True)
+    assert found.kernels == kernels(torch.float32).identity
+    assert made("torch", module).kernels == "none: turned off"
+
+
 @pytest.mark.parametrize(
     ("name", "module", "expected"),
     [
@@ -60,7 +69,7 @@ def test_it_names_the_kernels_that_convolutions_use() -> None:
         ("fast", dd.models.Linear(), ("fast", True, "none: not needed")),
         (
             "fast",
-            nn.Sequential(nn.Flatten(), nn.LayerNorm(784)),
+            nn.Sequential(nn.Unflatten(1, (1, 1)), nn.Flatten(3), nn.Linear(784, 3), nn.Flatten()),
             ("fast", False, "none: not needed"),
         ),
     ],
@@ -99,6 +108,7 @@ class Changed:
         Changed("processes", 3, "processes: 1 → 3"),
         Changed("stacked", False, "stacked: True → False"),
         Changed("compiled", True, "compiled: False → True"),
+        Changed("traced", True, "traced: False → True"),
         Changed("torch", "2.7.0", "torch: 2.6.0 → 2.7.0"),
         Changed("kernels", "2" * 32, "kernels: 00000000 → 22222222"),
         Changed("kernels", "none: no C compiler", "kernels: 00000000 → none: no C compiler"),

@@ -12,6 +12,7 @@ from tests.runs.helpers import TEST, contents, go, stop_after
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "inner minibatches": {"inner_batch": 1, "images_per_class": 2},
+    "shuffled": {"shuffle": True},
     "placed window": {"adjoint": "truncated", "window": 2, "window_placement": "gradient"},
     "running clipping": {"clip_norm": None, "clip_factor": 0.5},
     "robust": {"robust": True, "images_per_class": 2, "architectures": ("mlp(hidden=4)",)},

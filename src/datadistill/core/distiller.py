@@ -128,11 +128,11 @@ class Distiller:
     def scheduled(self, steps: Steps) -> Steps:
         """The same distilled data, with how updates draw their images."""
         config = self.config
-        if config.inner_batch is None:
+        if config.inner_batch is None and not config.shuffle:
             return steps
         images = steps.inputs.shape[1]
         classes = 1 if config.images_per_step else images // config.images_per_class
-        inner = InnerBatches(config.inner_batch, classes)
+        inner = InnerBatches(config.inner_batch or images // classes, classes)
         if config.shuffle:
             inner = InnerBatches(inner.size)
         inner.check(config.steps * images)

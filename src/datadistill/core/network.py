@@ -97,8 +97,8 @@ class Network:
 
         if self.side_by_side and len(inputs) > 1:
             return vmap(one)(weights, inputs, labels)
-        each = ({n: w[j] for n, w in weights.items()} for j in range(len(inputs)))
-        return torch.stack([one(*own) for own in zip(each, inputs, labels, strict=True)])
+        own = zip(unstacked(weights), inputs, labels, strict=True)
+        return torch.stack([one(*each) for each in own])
 
     def stack(self, networks: list[Weights]) -> Weights:
         """Stacks the weights of single networks along axis 0, on the network's device."""
@@ -166,7 +166,7 @@ class Network:
         networks = len(next(iter(weights.values())))
         if self.side_by_side and networks > 1:  # one network gains nothing from vmap
             return vmap(one)(weights)
-        return torch.stack([one({n: w[j] for n, w in weights.items()}) for j in range(networks)])
+        return torch.stack([one(own) for own in unstacked(weights)])
 
     def _check_pure(self, example: Tensor) -> torch.Size:
         """Refuses a module whose forward pass is not a function of weights and inputs."""
@@ -302,8 +302,9 @@ def _pure_copy(module: nn.Module, name: str) -> nn.Module:
 
 def unstacked(weights: Weights) -> list[Weights]:
     """The weights of each of J networks by itself."""
-    networks = len(next(iter(weights.values())))
-    return [{name: w[j] for name, w in weights.items()} for j in range(networks)]
+    # Of unbind, the gradient is one stack; of an index, zeros as large as all networks.
+    each = zip(*(w.unbind() for w in weights.values()), strict=True)
+    return [dict(zip(weights, own, strict=True)) for own in each]
 
 
 def _cuda_devices(device: torch.device) -> list[torch.device]:

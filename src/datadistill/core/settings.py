@@ -73,7 +73,8 @@ class Unroll(Settings):
     images_per_step or for regression, images in all. By default an update takes all of its step."""
 
     shuffle: bool = False
-    """Draw as many images for an update whatever their class, as a shuffled DataLoader does."""
+    """Draw as many images for an update, or as many as a step has, whatever their class: as a
+    shuffled DataLoader does."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import reduce
 
 import torch
@@ -13,11 +14,13 @@ from ..core.gradients import gradient
 from ..core.learner import Learner
 from ..core.network import Network, Weights
 from ..core.objective import Objective
+from .choice import EngineName, chosen, using
 from .compiled import CompiledGradient, Functions
-from .graph_budget import GRAPH_BYTES, WIDE_GRAPH_BYTES, GraphBudget
+from .graph_budget import GRAPH_BYTES, WIDE_GRAPH_BYTES, GraphBudget, graph_bytes
 from .micro_batches import InParts, check_inner_mean, check_no_mixing, losses_in_parts
 from .tape import SegmentedTape
 from .team import ALONE, Team
+from .traced import FEWEST_UPDATES, TracedFunctions, traced
 from .vectorised import Vectorised
 
 
@@ -54,10 +57,11 @@ class FastEngine:
         wanted = compiled and self.compilable
         self.functions = Functions(network, objective.inner_loss) if wanted else None
         self._threads = 1
+        self._name: EngineName = chosen()  # what is traced later uses the same engine
+        self._prepared = False
         # Where torch.func computes networks side by side, graphs do not tell what they keep.
-        most = GRAPH_BYTES if self.vectorised.side_by_side else WIDE_GRAPH_BYTES
-        known = self.vectorised.stacked and not micro_batch
-        self._budget = GraphBudget(most) if known else None
+        narrow = self.vectorised.stacked and self.vectorised.together
+        self._budget = GraphBudget(GRAPH_BYTES if narrow else WIDE_GRAPH_BYTES)
 
     divisible = True
 
@@ -71,6 +75,11 @@ class FastEngine:
     def compiled(self) -> bool:
         """Whether updates are compiled; not if that has failed."""
         return self.functions is not None and not self.functions.failed
+
+    @property
+    def traced(self) -> bool:
+        """Whether updates are traced, wherever that is possible and worth while."""
+        return self.network.device.type == "cpu" and not self.micro_batch and not self.compiled
 
     def losses(self, weights: Weights, step: Step) -> Tensor:
         """ℓ(x̃, θ_j) of J networks, (J,): on one step for all, or on a step of its own each."""
@@ -100,10 +109,16 @@ class FastEngine:
         self, rule: UpdateFunction, learner: Learner, steps: Sequence[Step], segments: int | None
     ) -> Tape:
         """A tape that keeps as many weights and graphs as there is room for."""
-        graphs = 1
-        if self._budget and not segments:
-            graphs = self._budget.graphs(self, learner, steps[0], len(steps))
-        return SegmentedTape(self, rule, learner, steps, graphs=graphs, segments=segments)
+        graphs, functions = 1, self._traced(learner, steps)
+        measurable = self.vectorised.stacked or len(steps[0].inputs) == 1
+        if measurable and not self.micro_batch and not self.compiled and not segments:
+            graphs = self._budget.graphs(functions or self, learner, steps[0], len(steps))
+        recorder = functions or self
+        return SegmentedTape(recorder, rule, learner, steps, graphs=graphs, segments=segments)
+
+    def graph_bytes(self, learner: Learner, step: Step) -> int:
+        """The bytes that a recorded gradient keeps beside the learner and the step."""
+        return graph_bytes(self, learner, step)
 
     def outer_losses(self, weights: Weights, inputs: Tensor, labels: Tensor) -> Tensor:
         """The losses (J,) on real data; in parts, where they are means over examples."""
@@ -134,7 +149,20 @@ class FastEngine:
             own = slice(chosen.start, chosen.stop)
             return work(engine, {n: w[own] for n, w in theta0.items()}, mine[own])
 
+        if not self._prepared:  # what is traced must not meet other threads
+            self._prepared, groups = True, replace(groups, workers=min(1, groups.workers))
         return self.team.mean(numbers, *_mean(groups.each(group)))
+
+    def _traced(self, learner: Learner, steps: Sequence[Step]) -> TracedFunctions | None:
+        """The updates as straight-line code, where that is worth while and can be had."""
+        fast = self.vectorised.stacked
+        fast = fast if fast and fast.kernels else None  # torch's layers are faster as they are
+        several = len(steps[0].inputs) > 1 and not fast
+        shapes = {(step.inputs.shape, step.labels.shape) for step in steps}
+        if several or len(shapes) > 1 or not self.traced or len(steps) < FEWEST_UPDATES:
+            return None
+        with using(self._name):
+            return traced(self.network, fast, self.objective, learner.weights, steps[0])
 
     def _gradient(self, weights: Weights, step: Step) -> Weights:
         return gradient(lambda theta: self.losses(theta, step).sum(), weights)

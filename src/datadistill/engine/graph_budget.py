@@ -1,11 +1,13 @@
 """How many graphs of updates are kept, from what each takes."""
 
+from typing import Protocol
+
 import torch
 from torch import Tensor
 
 from ..core.distilled import Step
-from ..core.engine import Engine
 from ..core.learner import Learner
+from .tape import Recorder
 
 GRAPH_BYTES = 12 * 2**20
 """What the graphs of all updates may take, to be kept from the way forward for the way back."""
@@ -13,6 +15,14 @@ WIDE_GRAPH_BYTES = 2**30
 """The same for wide networks: to compute their gradients twice takes long."""
 WINDOW_BYTES = 4 * 2**20
 """What the graphs of a few updates may take, which are built again together on the way back."""
+
+
+class Measured(Protocol):
+    """What tells the size of a graph."""
+
+    def graph_bytes(self, learner: Learner, step: Step) -> int:
+        """The bytes that a recorded gradient keeps beside the learner and the step."""
+        ...
 
 
 class GraphBudget:
@@ -27,19 +37,19 @@ class GraphBudget:
         self._all, self._window = all_updates, window
         self._sizes: dict[tuple[torch.Size, ...], int] = {}
 
-    def graphs(self, engine: Engine, learner: Learner, step: Step, updates: int) -> int:
+    def graphs(self, recorder: Measured, learner: Learner, step: Step, updates: int) -> int:
         """Of how many updates recorded gradients may be kept at a time: all, or at least one."""
         least = sum(own.nbytes for own in learner.weights.values())
         if least > max(self._window, self._all / updates):
             return 1
         shape = (*(own.shape for own in learner.leaves()), step.inputs.shape)
         if shape not in self._sizes:
-            self._sizes[shape] = _measure(engine, learner, step)
+            self._sizes[shape] = recorder.graph_bytes(learner, step)
         size = self._sizes[shape]
         return updates if updates * size <= self._all else max(1, self._window // size)
 
 
-def _measure(engine: Engine, learner: Learner, step: Step) -> int:
+def graph_bytes(recorder: Recorder, learner: Learner, step: Step) -> int:
     """The bytes that a recorded gradient keeps beside the learner and the step."""
     kept: dict[int, int] = {}
 
@@ -49,7 +59,7 @@ def _measure(engine: Engine, learner: Learner, step: Step) -> int:
         return saved
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved):
-        g = engine.record(learner.weights, step)
+        g = recorder.record(learner.weights, step)
     kept |= {one.untyped_storage().data_ptr(): one.nbytes for one in g.values.values()}
     there = {one.untyped_storage().data_ptr() for one in (*learner.leaves(), step.inputs)}
     # A graph whose saved tensors went through Python holds itself alive until it is used.

@@ -91,6 +91,9 @@ def group_norm(layer: nn.GroupNorm, names: Names | None) -> Compute:
 
     def compute(weights: Weights, maps: Tensor) -> Tensor:
         shape, networks = maps.shape, len(maps)
+        if names and names.bias and networks == 1:
+            weight, bias = weights[names.weight][0], weights[names.bias][0]
+            return F.group_norm(maps[0], layer.num_groups, weight, bias, layer.eps).unsqueeze(0)
         maps = F.group_norm(maps.flatten(0, 1), layer.num_groups, eps=layer.eps)
         maps = maps.view(shape)
         if names is None or names.bias is None:

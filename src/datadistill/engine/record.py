@@ -17,8 +17,9 @@ from ..core.network import Network
 from ..core.values import titled
 from .choice import chosen
 from .fast import FastEngine
-from .kernels.library import TURNED_OFF
-from .stacked import Stacked, stacked
+from .kernels.library import TURNED_OFF, Kernels
+from .stacked import stacked
+from .traced import kernels_of
 
 NO_KERNELS = "none"
 NOT_NEEDED = "not needed"
@@ -47,6 +48,8 @@ class EngineRecord(BaseModel):
     """Whether networks were computed side by side, layer by layer."""
     compiled: bool
     """Whether updates were compiled by torch.compile."""
+    traced: bool = False
+    """Whether updates were straight-line code, traced once."""
     kernels: Name
     """The hash of the C kernels, or ``none: `` and why."""
     processor: Name
@@ -63,7 +66,8 @@ class EngineRecord(BaseModel):
         return not self.kernels.startswith(NO_KERNELS)
 
     def __str__(self) -> str:
-        how = [f"{self.engine} engine", *["stacked"] * self.stacked, *["compiled"] * self.compiled]
+        ways = ("stacked", "compiled", "traced")
+        how = [f"{self.engine} engine", *(way for way in ways if getattr(self, way))]
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
         processes = "1 process" if self.processes == 1 else f"{self.processes} processes"
         return ", ".join(
@@ -122,11 +126,15 @@ def record_of(engine: Engine, whole: Network, threads: int, processes: int) -> E
     """
     fast = engine if isinstance(engine, FastEngine) else None
     used = [fast.vectorised.stacked, stacked(whole)] if fast else []
+    found = [one.kernels for one in used if one]
+    if fast and fast.traced:
+        found.append(kernels_of(fast.network))
     return EngineRecord(
         engine="fast" if fast else "plain",
         stacked=bool(fast and fast.vectorised.stacked),
         compiled=bool(fast and fast.functions and not fast.functions.failed),
-        kernels=_kernels(used),
+        traced=bool(fast and fast.traced),
+        kernels=_kernels(found),
         processor=_processor(whole.device),
         threads=threads,
         processes=processes,
@@ -140,8 +148,8 @@ def _text(value: object) -> str:
     return text[:8] if HASH.fullmatch(text) else text
 
 
-def _kernels(used: Sequence[Stacked | None]) -> str:
-    found = next((one.kernels for one in used if one and one.kernels), None)
+def _kernels(used: Sequence[Kernels | None]) -> str:
+    found = next((one for one in used if one), None)
     if found:
         return str(found)
     return f"{NO_KERNELS}: {NOT_NEEDED if chosen() in ('fast', 'kernels') else TURNED_OFF}"

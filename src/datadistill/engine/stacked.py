@@ -16,7 +16,15 @@ from ..core.network import Loss, Network, Weights
 from ..core.random import stream
 from . import layers
 from .choice import may_use_kernels
-from .kernels import NARROW, Convolution, Kernels, Pooling, kernels_for, make_convolution
+from .kernels import (
+    NARROW,
+    Convolution,
+    Kernels,
+    Pooling,
+    kernels_for,
+    make_convolution,
+    worth_while,
+)
 from .layers import Compute, Names
 
 
@@ -44,13 +52,14 @@ class Stacked:
             after the other.
         kernels: The C kernels that its convolutions use, or why they do not; None if it has no
             convolution for which there are any.
+        by_kernels: Whether it has convolutions, and kernels compute all of them.
     """
 
     def __init__(self, network: Network) -> None:
         self._constants = network.constants
         self._program = _Program(network.module(), network.example)
         self.widest, self.narrow = self._program.widest, self._program.narrow
-        self.kernels = self._program.kernels
+        self.kernels, self.by_kernels = self._program.kernels, self._program.by_kernels
 
     def __call__(self, weights: Weights, inputs: Tensor) -> Tensor:
         """Returns the outputs (J, N, …) of J networks for the same N inputs."""
@@ -122,6 +131,7 @@ class _Program:
         self.widest = max(shape.numel() // len(example) for shape in shapes.values())
         self.narrow = True
         self.kernels: Kernels | None = None
+        self._by_torch = False  # any convolution
         self._calls: list[_Call] = []
         self._done: set[fx.Node] = set()  # computed together with an earlier layer
         for node in graph.nodes:
@@ -137,6 +147,11 @@ class _Program:
         last = {source: call for call in self._calls for source in call.sources}
         for source, call in last.items():
             call.over.append(source)
+
+    @property
+    def by_kernels(self) -> bool:
+        """Whether there are convolutions, and kernels compute all of them."""
+        return bool(self.kernels and self.kernels.functions) and not self._by_torch
 
     def __call__(self, weights: Weights, inputs: Tensor) -> Tensor:
         results = {self._inputs: inputs}
@@ -220,6 +235,7 @@ class _Program:
             if made:
                 self._done.update(absorbed)
                 return result, layers.plain_convolution(made, self._weights_of(layer))
+        self._by_torch = True
         self.narrow &= layer.in_channels * layer.out_channels <= NARROW**2
         return node, layers.convolution(layer, self._weights_of(layer))
 
@@ -231,7 +247,7 @@ class _Program:
         pooling: Pooling | None,
     ) -> Convolution | None:
         """The C code for a convolution, if it is faster than torch's, and in use."""
-        if not may_use_kernels():
+        if not may_use_kernels() or not worth_while(kernel, pooling):
             return None
         self.kernels = kernels_for(kernel, padding, pooling, self._like) or self.kernels
         return make_convolution(image, kernel, padding, pooling, self._like)

@@ -2,19 +2,33 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from ..core.distilled import Step
-from ..core.engine import Engine, Gradient, UpdateFunction
+from ..core.engine import Gradient, UpdateFunction
 from ..core.learner import Learner
+from ..core.network import Weights
 
 KEPT_BYTES = 384 * 2**20
 """What the weights kept in a forward sweep may take before it is divided into segments."""
 
 ALIGNMENT = 64
 """Bytes; torch's tensors begin at multiples of it."""
+
+
+class Recorder(Protocol):
+    """What a tape needs of an engine."""
+
+    def gradient(self, weights: Weights, step: Step) -> Weights:
+        """∇ℓ(x̃, θ)."""
+        ...
+
+    def record(self, weights: Weights, step: Step) -> Gradient:
+        """The same, recorded."""
+        ...
 
 
 class SegmentedTape:
@@ -34,7 +48,7 @@ class SegmentedTape:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Recorder,
         rule: UpdateFunction,
         learner: Learner,
         steps: Sequence[Step],
@@ -73,7 +87,7 @@ class _Segment:
     """
 
     def __init__(
-        self, engine: Engine, rule: UpdateFunction, steps: Sequence[Step], graphs: int
+        self, engine: Recorder, rule: UpdateFunction, steps: Sequence[Step], graphs: int
     ) -> None:
         self._engine, self._rule, self._steps, self._graphs = engine, rule, steps, graphs
         self._recorded: list[tuple[Learner, Gradient]] = []

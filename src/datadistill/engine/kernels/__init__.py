@@ -1,6 +1,14 @@
 """Convolutions in C, compiled on the user's machine when they are first needed."""
 
-from .convolution import LANES, NARROW, Convolution, Pooling, kernels_for, make_convolution
+from .convolution import (
+    LANES,
+    NARROW,
+    Convolution,
+    Pooling,
+    kernels_for,
+    make_convolution,
+    worth_while,
+)
 from .library import Kernels, kernels
 
 __all__ = [
@@ -12,4 +20,5 @@ __all__ = [
     "kernels",
     "kernels_for",
     "make_convolution",
+    "worth_while",
 ]

@@ -1,14 +1,17 @@
 """Convolution, with max-pooling if wanted, as bilinear maps of images and weights."""
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from ..box import Boxed, box
 from .library import Kernels, kernels
 
 NARROW = 32  # channels; torch's own convolutions are faster of more, on either side
+UNPOOLED = 16  # times the pixels of a kernel: as many products of channels, without pooling
 LANES = 16  # images that are computed side by side, at most
 LARGEST_POOL = 15  # its pixels are numbered in one byte
 
@@ -60,11 +63,15 @@ class Convolution:
 
     def __call__(self, x: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, "Chosen"]:
         """Returns S (w * x + b), and the linear maps that come with the selection S."""
-        index = None
-        if self.pooling:
-            index = torch.empty(*x.shape[:2], *self.result, dtype=torch.uint8)
-        chosen = Chosen(self, index)
-        return self.forward(x, w, b, index, choose=True), chosen
+        y, *index = box(self._choose, x, w, b)
+        return y, Chosen(self, *index)
+
+    def _choose(self, x: Tensor, w: Tensor, b: Tensor) -> list[Tensor]:
+        """S (w * x + b), and the numbers of the pixels that S has chosen, if it chooses any."""
+        if not self.pooling:
+            return [self.forward(x, w, b, None, choose=True)]
+        index = torch.empty(*x.shape[:2], *self.result, dtype=torch.uint8)
+        return [self.forward(x, w, b, index, choose=True), index]
 
     def forward(
         self, x: Tensor, w: Tensor, b: Tensor, index: Tensor | None, *, choose: bool
@@ -84,7 +91,7 @@ class Convolution:
         self._call("images", g, index, w, x)
         return x
 
-    def weights(self, x: Tensor, g: Tensor, index: Tensor | None) -> tuple[Tensor, Tensor]:
+    def weights(self, x: Tensor, g: Tensor, index: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The gradients of weights and biases where g is that of the result."""
         self._check(x, self.image, g, self.result)
         x, g = _packed(x), g.contiguous()
@@ -115,19 +122,31 @@ class Chosen:
     """The linear maps of a convolution whose pooling has chosen its pixels."""
 
     convolution: Convolution
-    index: Tensor | None
+    index: Tensor | None = None
 
     def forward(self, x: Tensor, w: Tensor, b: Tensor) -> Tensor:
         """S (w * x + b)."""
-        return self.convolution.forward(x, w, b, self.index, choose=False)
+        return self._box(self._forward, x, w, b)[0]
 
     def images(self, g: Tensor, w: Tensor) -> Tensor:
         """The transpose with respect to the images."""
-        return self.convolution.images(g, w, self.index)
+        return self._box(self._images, g, w)[0]
 
     def weights(self, x: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
         """The transpose with respect to weights and biases."""
-        return self.convolution.weights(x, g, self.index)
+        w, b = self._box(self.convolution.weights, x, g)
+        return w, b
+
+    def _forward(
+        self, x: Tensor, w: Tensor, b: Tensor, index: Tensor | None = None
+    ) -> list[Tensor]:
+        return [self.convolution.forward(x, w, b, index, choose=False)]
+
+    def _images(self, g: Tensor, w: Tensor, index: Tensor | None = None) -> list[Tensor]:
+        return [self.convolution.images(g, w, index)]
+
+    def _box(self, function: Boxed, *tensors: Tensor) -> Sequence[Tensor]:
+        return box(function, *tensors, *([] if self.index is None else [self.index]))
 
 
 def make_convolution(
@@ -157,6 +176,14 @@ def kernels_for(
         and (pooling is None or pooling.size <= LARGEST_POOL)
     )
     return kernels(like.dtype) if possible else None
+
+
+def worth_while(kernel: tuple[int, ...], pooling: Pooling | None) -> bool:
+    """Whether a convolution that there are kernels for is faster than torch's.
+
+    With pooling it is: torch would compute the pixels that are not chosen.
+    """
+    return pooling is not None or kernel[0] * kernel[1] <= UNPOOLED * kernel[2] * kernel[3]
 
 
 def _packed(x: Tensor) -> Tensor:

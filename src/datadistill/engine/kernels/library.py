@@ -21,7 +21,7 @@ from ...notices import warn_once
 from ..choice import chosen
 from .kept import find, hash_of, keep, load
 
-SOURCE = Path(__file__).with_name("convolution.c")
+SOURCES = [Path(__file__).with_name(f"{name}.c") for name in ("convolution", "normalisation")]
 REALS = {torch.float32: "float", torch.float64: "double"}
 FLAGS = ["-O3", "-std=gnu11", "-shared", "-fPIC"]
 FOR_THIS_PROCESSOR = [["-march=native"], ["-mcpu=native"], []]  # compilers differ
@@ -119,12 +119,12 @@ def _content(compiler: str, flags: list[str]) -> bytes:
     """The bytes of the library: those that are kept, or else compiled now."""
     # What the compiler defines tells its version and the processor's abilities.
     macros = _run([compiler, *flags, "-dM", "-E", "-x", "c", os.devnull])
-    key = hash_of(SOURCE.read_bytes() + macros)
+    key = hash_of(b"".join(source.read_bytes() for source in SOURCES) + macros)
     content = find(key)
     if content is None:
         with tempfile.TemporaryDirectory() as workplace:  # 0700
             made = Path(workplace, "made.so")
-            _run([compiler, *flags, "-o", str(made), str(SOURCE)])
+            _run([compiler, *flags, "-o", str(made), *map(str, SOURCES), "-lm"])
             content = made.read_bytes()
         keep(key, content)
     return content
@@ -141,4 +141,7 @@ def _typed(made: ctypes.CDLL) -> ctypes.CDLL:
     made.forward.argtypes = [shape, *sizes, *inputs, *4 * [_ADDRESS], ctypes.c_int]
     made.images.argtypes = [shape, *sizes, *4 * [_ADDRESS]]
     made.weights.argtypes = [shape, *sizes, *inputs, *4 * [_ADDRESS]]
+    made.norm_forward.argtypes = [*4 * [_ADDRESS], ctypes.c_double, *3 * [_ADDRESS]]
+    made.norm_back.argtypes = 9 * [_ADDRESS]
+    made.norm_twice.argtypes = 12 * [_ADDRESS]
     return made

@@ -1,0 +1,140 @@
+"""Speed of one outer gradient against thirty lines of plain PyTorch.
+
+The loop takes networks one after the other, keeps the graphs of all updates, and has one
+``autograd.grad`` go back through everything. Both sides have one thread, and their processor time
+is measured alternately: other load on the machine changes it little. 10 steps × 3 epochs.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from benchmarks.own_networks import OWN
+from benchmarks.reference import sampled
+from benchmarks.speed import prepare
+from benchmarks.timing import alternately
+from datadistill.core.distilled import Steps
+from datadistill.core.network import Weights
+from datadistill.models import VGG11, AlexCifarNet, ConvNet3, LargeNet, LeNet
+from datadistill.runs.distillation import Distillation
+
+
+def gradient(
+    module: nn.Module, networks: Iterable[Weights], steps: Steps, batch: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The losses (J,), and the gradients of their mean: of images and of learning rates."""
+
+    def loss(theta: Weights, inputs: Tensor, labels: Tensor) -> Tensor:
+        return F.cross_entropy(functional_call(module, theta, (inputs,)), labels)
+
+    inputs = steps.inputs.detach().requires_grad_()
+    rates = steps.learning_rates.detach().requires_grad_()
+    losses: list[Tensor] = []
+    found: list[tuple[Tensor, ...]] = []
+    with sdpa_kernel(SDPBackend.MATH):  # the fused kernel has no second derivative
+        for theta in networks:
+            theta = {name: w.detach().requires_grad_() for name, w in theta.items()}
+            for e, s in steps.schedule:
+                inner = loss(theta, inputs[s], steps.labels[s])
+                g = torch.autograd.grad(inner, [*theta.values()], create_graph=True)
+                pairs = zip(theta.items(), g, strict=True)
+                theta = {name: w - rates[e, s] * own for (name, w), own in pairs}
+            outer = loss(theta, *batch)
+            found.append(torch.autograd.grad(outer, [inputs, rates]))
+            losses.append(outer.detach())
+    images, of_rates = (torch.stack(each).mean(0) for each in zip(*found, strict=True))
+    return torch.stack(losses), images, of_rates
+
+
+class Case(NamedTuple):
+    """A network, its images and minibatch; what is promised for one and for four networks."""
+
+    make: Callable[[], nn.Module]
+    shape: tuple[int, int, int]
+    minibatch: int
+    at_least: dict[int, float]
+    trials: int
+
+
+OWN_AT_LEAST: dict[str, dict[int, float]] = {
+    "residual, GroupNorm": {1: 0.8, 4: 0.8},
+    "mixer, LayerNorm": {1: 1.2, 4: 1.2},
+    "BatchNorm": {1: 1.05, 4: 1.0},
+    "attention": {1: 1.2, 4: 1.2},
+    "LSTM": {1: 0.85, 4: 0.85},
+    "tied weights": {1: 1.05, 4: 1.3},
+    "dropout MLP": {1: 0.8, 4: 0.8},
+}
+CASES = {
+    "LeNet": Case(LeNet, (1, 28, 28), 1024, {1: 2.5, 4: 2.8}, 6),
+    "AlexCifarNet": Case(AlexCifarNet, (3, 32, 32), 256, {1: 1.1}, 2),
+    "ConvNet-3": Case(ConvNet3, (3, 32, 32), 256, {1: 1.1}, 2),
+    "LargeNet": Case(LargeNet, (1, 28, 28), 1024, {1: 0.9}, 2),
+    "VGG-11": Case(VGG11, (3, 32, 32), 256, {1: 0.9}, 2),
+    **{name: Case(OWN[name], (1, 28, 28), 256, least, 6) for name, least in OWN_AT_LEAST.items()},
+}
+
+
+def measure(*, quick: bool = False) -> dict[str, Any]:
+    """All cases."""
+    rows = [
+        compare(name, networks, math.ceil(case.trials / 3) if quick else case.trials)
+        for name, case in CASES.items()
+        for networks in case.at_least
+    ]
+    return {"threads": 1, "rows": rows}
+
+
+def compare(name: str, networks: int, trials: int) -> dict[str, Any]:
+    """One row: the best processor times of both sides, and their ratio."""
+    case = CASES[name]
+    # Updates as small as at the start of a run: of no network do the weights leave all bounds.
+    settings = {"batch_size": case.minibatch, "learning_rate": 0.02, "clip_norm": None}
+    loop, ours = sides(prepare(case.make(), case.shape, networks, **settings))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        best = alternately({"loop": processor_time(loop), "ours": processor_time(ours)}, trials)
+    finally:
+        torch.set_num_threads(threads)
+    return {
+        "network": name,
+        "minibatch": case.minibatch,
+        "J": networks,
+        "plain loop, s": best["loop"],
+        "ours, s": best["ours"],
+        "ratio": best["loop"] / best["ours"],
+        "at least": case.at_least[networks],
+    }
+
+
+def sides(distillation: Distillation) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    """The first outer gradient by the loop, and by the library."""
+    state, batch = distillation.start().distiller, distillation.batch(0)
+    steps, module = distillation.images(state), distillation.network.module()
+
+    def loop() -> tuple[Tensor, Tensor, Tensor]:
+        return gradient(module, sampled(distillation, 0), steps, batch)
+
+    def ours() -> tuple[Tensor, dict[str, Tensor]]:
+        return distillation.distiller.gradient(state, batch)
+
+    return loop, ours
+
+
+def processor_time(work: Callable[[], object]) -> Callable[[], float]:
+    """Work that returns the processor time that it takes."""
+
+    def timed() -> float:
+        begin = time.process_time()
+        work()
+        return time.process_time() - begin
+
+    return timed

@@ -1,0 +1,28 @@
+"""The plain loop that speed is measured against computes what the library computes."""
+
+import pytest
+from benchmarks.own_networks import OWN
+from benchmarks.plain_loop import CASES, compare, sides
+from benchmarks.speed import prepare
+
+from tests.helpers import relative_error
+
+SMALL = {"steps": 2, "epochs": 4, "batch_size": 12, "dtype": "float64", "clip_norm": None}
+
+
+@pytest.mark.parametrize("name", ["LeNet", *(name for name in OWN if name != "LSTM")])
+def test_its_gradient_is_that_of_the_distiller(name: str) -> None:
+    case = CASES[name]
+    distillation = prepare(case.make(), case.shape, 2, **SMALL)
+    loop, ours = sides(distillation)
+    losses, images, rates = loop()
+    found_losses, found = ours()
+    raw = rates * distillation.start().distiller.parameters["raw_rates"].sigmoid()
+    assert relative_error(found_losses, losses) < 1e-10
+    assert relative_error(found["inputs"], images) < 1e-10
+    assert relative_error(found["raw_rates"], raw) < 1e-10
+
+
+def test_a_row_has_the_processor_time_of_both_sides() -> None:
+    row = compare("dropout MLP", 1, trials=1)
+    assert row["ratio"] == row["plain loop, s"] / row["ours, s"] > 0

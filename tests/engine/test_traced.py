@@ -1,0 +1,220 @@
+"""Traced updates compute what the plain engine computes, for every kind of layer."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from datadistill.core.distilled import Position
+from datadistill.core.distiller import Distiller
+from datadistill.core.engine import Engine, PlainEngine
+from datadistill.core.initialization import RandomInit
+from datadistill.core.network import Network
+from datadistill.core.objective import Classification
+from datadistill.core.settings import DistillerConfig
+from datadistill.engine import FastEngine, using
+from datadistill.engine.kernels import kernels
+from datadistill.engine.kernels.normalisation import Rows, make_normalisation
+from datadistill.engine.traced import functions, traced
+from datadistill.engine.traced.layers import kernels_of
+from tests.helpers import AWKWARD, NETWORKS, relative_error
+
+needs_compiler = pytest.mark.skipif(
+    kernels(torch.float64).functions is None, reason="no C compiler"
+)
+
+
+def sequential(*layers: nn.Module, features: int) -> Callable[[int], nn.Module]:
+    return lambda outputs: nn.Sequential(*layers, nn.Flatten(), nn.Linear(features, outputs))
+
+
+class Functional(nn.Module):
+    """Layers as functions, a residual sum, and a mean over pixels."""
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.kernel = nn.Parameter(torch.randn(8, 1, 3, 3) / 3)
+        self.scale = nn.Parameter(torch.ones(8))
+        self.shift = nn.Parameter(torch.zeros(8))
+        self.out = nn.Linear(8, outputs)
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.kernel, std=0.3)
+        nn.init.normal_(self.scale, 1, 0.1)
+        nn.init.normal_(self.shift, std=0.1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        maps = F.conv2d(x, self.kernel, padding=1)
+        maps = maps + F.silu(F.group_norm(maps, 2, self.scale, self.shift))
+        maps = F.instance_norm(maps).tanh()
+        rows = F.layer_norm(F.adaptive_avg_pool2d(maps, 2).flatten(1), (32,))
+        return self.out(rows.unflatten(1, (8, 4)).mean(2))
+
+
+class Tokens(nn.Module):
+    """Patches with places from an embedding, and a transformer's layer."""
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(1, 4, 2, stride=2)
+        self.places = nn.Embedding(9, 4)
+        self.layer = nn.TransformerEncoderLayer(4, 2, 6, activation="gelu", batch_first=True)
+        self.out = nn.Linear(4, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens = self.patches(x).flatten(2).transpose(1, 2)
+        return self.out(self.layer(tokens + self.places(torch.arange(9))).mean(1))
+
+
+LAYERS: dict[str, Callable[[int], nn.Module]] = {
+    **{name: NETWORKS[name] for name in ("mlp", "shared weights", "convolutional")},
+    **{name: AWKWARD[name] for name in ("attention", "batch normalised", "branches", "lenet-like")},
+    "functional": Functional,
+    "tokens": Tokens,
+    "group norm": sequential(
+        nn.Conv2d(1, 6, 3), nn.GroupNorm(3, 6), nn.SiLU(), nn.AdaptiveAvgPool2d(2), features=24
+    ),
+    "instance norm": sequential(nn.Conv2d(1, 4, 3), nn.InstanceNorm2d(4), nn.GELU(), features=64),
+    "layer norm": sequential(nn.Linear(6, 5), nn.LayerNorm([6, 5]), nn.GELU(), features=30),
+    "batch norm": sequential(
+        nn.Conv2d(1, 4, 3, stride=2), nn.BatchNorm2d(4, affine=False), nn.ELU(), features=16
+    ),
+    "batch norm of rows": sequential(nn.Flatten(), nn.BatchNorm1d(36), nn.Tanh(), features=36),
+    "depthwise": sequential(
+        nn.Conv2d(1, 4, 3), nn.Conv2d(4, 4, 3, padding=1, groups=4, bias=False), features=64
+    ),
+    "dropout": sequential(nn.Flatten(), nn.Linear(36, 5), nn.ReLU(), nn.Dropout(), features=5),
+}
+BATCH = torch.randn(7, 1, 6, 6, generator=torch.Generator().manual_seed(5)).double()
+LABELS = torch.arange(7) % 3
+
+
+def distiller(make: Callable[[int], nn.Module], networks: int) -> Distiller:
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        network = Network(make(3), BATCH, dtype=torch.float64)
+    config = DistillerConfig(
+        steps=4, epochs=2, networks=networks, images_per_class=2, learning_rate=0.2
+    )
+    return Distiller(network, RandomInit("module"), Classification(), config)
+
+
+def gradient(made: Distiller, engine: Engine) -> tuple[Tensor, dict[str, Tensor]]:
+    object.__setattr__(made, "own_engine", engine)
+    made.__dict__.pop("engine", None)
+    return made.gradient(made.init(BATCH.shape[1:], LABELS), (BATCH, LABELS))
+
+
+def known(network: Network) -> list[bool]:
+    """Whether what was asked of a network could be traced."""
+    found = functions._known.get(network, [])  # pyright: ignore[reportPrivateUsage]
+    return [one is not None for _, _, one in found]
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradients_are_those_of_the_plain_engine(name: str) -> None:
+    made = distiller(LAYERS[name], 2)
+    losses, expected = gradient(made, PlainEngine(made.network, made.objective))
+    fast_losses, found = gradient(made, FastEngine(made.network, made.objective))
+    assert known(made.network) == [True]
+    assert relative_error(fast_losses, losses) < 1e-11
+    for key, one in expected.items():
+        assert relative_error(found[key], one) < 1e-10, key
+
+
+@pytest.mark.parametrize("name", ["group norm", "batch norm", "lenet-like", "mlp"])
+def test_without_kernels_they_are_the_same_up_to_rounding(name: str) -> None:
+    made = distiller(LAYERS[name], 2)
+    _, expected = gradient(made, PlainEngine(made.network, made.objective))
+    with using("torch"):
+        engine = FastEngine(made.network, made.objective)
+        assert kernels_of(made.network) is None
+    _, found = gradient(made, engine)
+    assert known(made.network) == [True]
+    for key, one in expected.items():
+        assert relative_error(found[key], one) < 1e-10, key
+
+
+class Deciding(nn.Module):
+    """Which layer it uses depends on its inputs: no straight-line code computes that."""
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.one, self.other = nn.Linear(36, outputs), nn.Linear(36, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (self.one if float(x.detach().sum()) > 0 else self.other)(x.flatten(1))
+
+
+@pytest.mark.parametrize("make", [Deciding, AWKWARD["recurrent"]], ids=["deciding", "recurrent"])
+def test_what_cannot_be_traced_is_computed_by_autograd(make: Callable[[int], nn.Module]) -> None:
+    made = distiller(make, 1)
+    _, expected = gradient(made, PlainEngine(made.network, made.objective))
+    _, found = gradient(made, FastEngine(made.network, made.objective))
+    assert known(made.network) in ([False], [True])
+    assert make is not Deciding or known(made.network) == [False]
+    for key, one in expected.items():
+        assert relative_error(found[key], one) < 1e-10, key
+
+
+def test_graphs_that_are_kept_and_those_that_are_built_again_give_the_same_bits() -> None:
+    made = distiller(LAYERS["group norm"], 1)
+    kept = FastEngine(made.network, made.objective)
+    _, expected = gradient(made, kept)
+    few = FastEngine(made.network, made.objective)
+    few._budget._all = few._budget._window = 1  # pyright: ignore[reportPrivateUsage]
+    _, found = gradient(made, few)
+    for key, one in expected.items():
+        assert torch.equal(found[key], one)
+
+
+def test_the_kept_bytes_are_those_of_the_saved_tensors() -> None:
+    made = distiller(LAYERS["dropout"], 1)
+    steps = made.parametrisation.steps(made.init(BATCH.shape[1:], LABELS).current).for_each(1)
+    weights = made.network.stack([made.network.weights])
+    found = traced(made.network, None, made.objective, weights, steps[Position(0, 0)])
+    assert found
+    kept = found.record(weights, steps[Position(0, 0)]).kept
+    assert 0 < found.bytes <= sum(one.untyped_storage().nbytes() for one in kept)
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("kind", ["groups", "instances", "channels", "rows", "short rows"])
+def test_normalisation_in_c_has_torchs_derivatives(kind: str, dtype: torch.dtype) -> None:
+    shape = {"rows": (5, 2, 33), "short rows": (6, 3)}.get(kind, (5, 6, 5, 7))
+    x = torch.randn(shape, dtype=dtype).requires_grad_()
+    calls: dict[str, tuple[Rows, Callable[[Tensor, Tensor, Tensor], Tensor], int]] = {
+        "groups": (Rows.of_groups(shape, 3), lambda x, w, b: F.group_norm(x, 3, w, b), 6),
+        "instances": (
+            Rows.of_groups(shape, 6),
+            lambda x, w, b: F.instance_norm(x, None, None, w, b),
+            6,
+        ),
+        "channels": (
+            Rows.of_channels(shape),
+            lambda x, w, b: F.batch_norm(x, None, None, w, b, True),
+            6,
+        ),
+    }
+    last = shape[-1]
+    rows, torchs, count = calls.get(
+        kind, (Rows.of_last(shape, 1), lambda x, w, b: F.layer_norm(x, (last,), w, b), last)
+    )
+    made = make_normalisation(rows, 1e-5, x)
+    assert made
+    w, b = (torch.randn(count, dtype=dtype).requires_grad_() for _ in range(2))
+    y = torchs(x, w, b)
+    g = torch.randn_like(y).requires_grad_()
+    first = torch.autograd.grad(y, [x, w, b], g, create_graph=True)
+    v = [torch.randn_like(one) for one in first]
+    second = torch.autograd.grad(first, [g, x, w], v)
+    with torch.no_grad():
+        found, statistics = made.forward(x, w, b)
+        back = made.back(g, x, statistics, w)
+        twice = made.twice(v[0], v[1], v[2], g, x, statistics, w)
+    for own, expected in zip([found, *back, *twice], [y, *first, *second], strict=True):
+        tolerance = 1e-12 if dtype == torch.float64 else 2e-5
+        assert relative_error(own, expected.detach()) < tolerance
