@@ -33,6 +33,7 @@ NAMES = (
     "adaptation",
     "imagenet",
     "processes",
+    "one_network",
     "communication",
     "checkpoints",
     "data",

@@ -64,9 +64,9 @@ def measure(rounds: int = ROUNDS) -> dict[str, object]:
             # The other process has begun with the next outer step already: let it end its share,
             # and do not count that outer step.
             time.sleep(min(one.seconds, 5.0))
-            one = one.best(_timed(alone, state)[1])
+            one = one.best(timed(alone, state)[1])
             state, _ = shared.advance(state)
-            state, times = _timed(shared, state)
+            state, times = timed(shared, state)
             two = two.best(times)
     with sharing(replace(SETTINGS, dtype="float64"), 2) as (alone, shared):
         _, exact = _gradients_differ(alone, shared)
@@ -108,7 +108,7 @@ def _gradients_differ(alone: Distillation, shared: Distillation) -> tuple[RunSta
     return two, max(errors)
 
 
-def _timed(distillation: Distillation, state: RunState) -> tuple[RunState, Times]:
+def timed(distillation: Distillation, state: RunState) -> tuple[RunState, Times]:
     """The state after one more outer step, and how long it took."""
     begin, processor = time.perf_counter(), time.process_time()
     state, _ = distillation.advance(state)

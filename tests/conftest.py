@@ -28,7 +28,7 @@ def _never(_shape: object) -> bool:
 def no_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs draw no pictures, which takes longer than a small run; ``pictures`` asks for them."""
     if "pictures" not in request.fixturenames:
-        monkeypatch.setattr(outcome, "can_be_drawn", _never)
+        monkeypatch.setattr(outcome, "are_images", _never)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from .import_graph import NAME, ROOT, cycles, import_graph, modules
 LAYERS = [
     {"errors", "exports", "flock", "hints", "notices", "private", "progress", "version"},
     {"files", "importing", "durations", "reading"},
-    {"lock", "bars"},
+    {"lock", "bars", "markup", "pixels"},
     {"showing"},
     {"core"},
     {"engine"},

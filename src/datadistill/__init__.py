@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .data import LabelledData
     from .errors import DataDistillError
     from .evaluation import (
+        PROTOCOLS,
         Evaluation,
         OrdinaryTraining,
         evaluate,
@@ -43,13 +44,22 @@ if TYPE_CHECKING:
     from .exchange import export, import_images
     from .pools import Pool, PoolInit
     from .progress import Progress
+    from .report import Report, report
     from .runs import RunConfig, distill, pretrain, resume
-    from .tables import TableSettings, baseline_table, linear_bound, poisoning_table
+    from .tables import (
+        Robustness,
+        TableSettings,
+        baseline_table,
+        linear_bound,
+        measure_robustness,
+        poisoning_table,
+    )
     from .tables.reproduction import reproduce
 else:
     __getattr__, __dir__ = on_first_use(__name__)
 
 __all__ = [
+    "PROTOCOLS",
     "Adam",
     "Adjoint",
     "BackGradient",
@@ -79,7 +89,9 @@ __all__ = [
     "Progress",
     "RandomInit",
     "Regression",
+    "Report",
     "RidgeHead",
+    "Robustness",
     "RunConfig",
     "SoftLabels",
     "Step",
@@ -102,9 +114,11 @@ __all__ = [
     "learning_curve",
     "linear_bound",
     "load",
+    "measure_robustness",
     "models",
     "poisoning_table",
     "pretrain",
+    "report",
     "reproduce",
     "resume",
     "verify",

@@ -250,6 +250,7 @@ def test_all_settings_that_can_name_code_are_known() -> None:
         ({"seconds": "long"}, "not a valid checkpoint"),
         ({"configuration": {"stepz": 1}}, "no setting 'stepz'"),
         ({"surprise": 1}, "not a valid checkpoint"),
+        ({"snapshots": [0, 9]}, "not pictures"),
     ],
 )
 def test_a_whole_checkpoint_that_makes_no_sense_is_refused(

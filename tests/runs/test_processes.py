@@ -387,11 +387,7 @@ def test_a_worker_that_is_still_importing_ends_with_process_0(tmp_path: Path) ->
     [
         (["--processes", "0"], "processes is 0."),
         (["--processes", "4"], "3 networks per outer step cannot be divided among 4 processes."),
-        (["--processes", "2", "--networks", "1"], "Set networks to 2 or more, or processes to 1"),
-        (
-            ["--processes", "2", "--networks", "1", "--initialization", "fixed"],
-            "leave processes out, and use threads",
-        ),
+        (["--processes", "3", "--networks", "2"], "Set networks to 3 or more, or processes to 2"),
     ],
 )
 def test_processes_that_cannot_be_are_refused_before_any_is_started(

@@ -33,6 +33,7 @@ from .container import write_container
 from .cost import Cost
 from .finite import checked
 from .header import Header
+from .notebook import as_html
 from .real_data import statistics_data
 
 CARRY_LIMIT = 256 * 2**20
@@ -147,6 +148,10 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
             f"{schedule.epochs} epoch(s){reaches}"
         )
         return f"<DistilledData: {short(says)}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the images, their labels and learning rates."""
+        return as_html(self.header, self.images, self.labels, self.learning_rates)
 
     def __len__(self) -> int:
         return self.inputs.shape[0] * self.inputs.shape[1]

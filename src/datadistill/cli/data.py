@@ -62,7 +62,8 @@ class Check:
     def run(self, command: Data) -> None:
         """Prints counts, shape and balance of the classes, and writes the picture."""
         from ..data import DATA_SETS, decoder_of, load
-        from ..report.samples import can_be_drawn, draw_samples
+        from ..pixels import are_images
+        from ..report.samples import draw_samples
 
         if self.output is not None and self.output.suffix.lower() != ".png":
             raise ConfigError(
@@ -80,7 +81,7 @@ class Check:
             for row in decoder.rows(train.inputs[:DECODED]):
                 out.print("; ".join(row), markup=False)
             return
-        if not can_be_drawn(train.input_shape):
+        if not are_images(train.input_shape):
             command.say("The inputs are not grey or colour images; no picture was drawn.")
             return
         check_writable(output)

@@ -4,9 +4,10 @@ from .. import hints
 from ..artefact import DistilledData
 from ..core.seam import parse
 from ..data import decoder_of
+from ..pixels import are_images
 from ..report import draw
 from ..report.decoded import write_decoded
-from ..report.samples import can_be_drawn
+from ..report.making import tell, write_page
 from ..runs.store.folder import RunFolder
 from .artefacts import config_of
 from .console import Common, out
@@ -21,9 +22,12 @@ def show_result(command: Common, distilled: DistilledData, folder: RunFolder) ->
     if decoder := config and decoder_of(config.data, config.data_dir):
         write_decoded(distilled, decoder, folder.decoded)
         out.print(f"as text: {folder.decoded}", markup=False)
-    elif can_be_drawn(distilled.inputs.shape[2:]):
+    elif are_images(distilled.inputs.shape[2:]):
         draw(distilled, folder.picture)
         out.print(f"picture: {folder.picture}", markup=False)
+    write_page(folder.report, [tell(folder.path, None)])
+    out.print(f"report: {folder.report}", markup=False)
+    command.say(f"More on that page: {hints.command('report', folder.path)}")
     command.say(f"Use them: {hints.command('train', folder.path, *_needed(distilled))}")
 
 

@@ -27,6 +27,7 @@ from .import_images import Import
 from .pretrain import Pretrain
 from .quickstart import Quickstart
 from .recipes import Recipes
+from .report import Report
 from .reproduce import Reproduce
 from .resume import Resume
 from .train import Train
@@ -40,6 +41,7 @@ Command = (
     | Train
     | Evaluate
     | Verify
+    | Report
     | Export
     | Import
     | Reproduce
@@ -54,6 +56,7 @@ COMMANDS: dict[str, type[Command]] = {
     "train": Train,
     "evaluate": Evaluate,
     "verify": Verify,
+    "report": Report,
     "export": Export,
     "import": Import,
     "reproduce": Reproduce,

@@ -18,6 +18,7 @@ from .choice import EngineName, chosen, using
 from .compiled import CompiledGradient, Functions
 from .graph_budget import GRAPH_BYTES, WIDE_GRAPH_BYTES, GraphBudget, graph_bytes
 from .micro_batches import InParts, check_inner_mean, check_no_mixing, losses_in_parts
+from .shares import losses_of_shares
 from .tape import SegmentedTape
 from .team import ALONE, Team
 from .traced import FEWEST_UPDATES, TracedFunctions, traced
@@ -57,6 +58,7 @@ class FastEngine:
         wanted = compiled and self.compilable
         self.functions = Functions(network, objective.inner_loss) if wanted else None
         self._threads = 1
+        self._divides_examples = False
         self._name: EngineName = chosen()  # what is traced later uses the same engine
         self._prepared = False
         # Where torch.func computes networks side by side, graphs do not tell what they keep.
@@ -122,6 +124,10 @@ class FastEngine:
 
     def outer_losses(self, weights: Weights, inputs: Tensor, labels: Tensor) -> Tensor:
         """The losses (J,) on real data; in parts, where they are means over examples."""
+        if self._divides_examples:
+            alone = copy.copy(self)
+            alone._divides_examples = False
+            return losses_of_shares(alone.outer_losses, weights, inputs, labels, self.team)
         loss, fast = self.objective.outer_loss, self.vectorised
         if not self.objective.is_mean:
             return fast.losses(weights, inputs, labels, loss)
@@ -139,19 +145,25 @@ class FastEngine:
         sample: Callable[[range], Weights],
         work: Callable[[Engine, Weights, range], Found],
     ) -> Found:
-        """This member's share of the networks in groups over threads, then the team's mean."""
-        mine = self.team.share(numbers)
-        theta0, groups = sample(mine), self.vectorised.groups(len(mine))
-        engine = copy.copy(self)
+        """This member's share of the networks in groups over threads, then the team's mean.
+
+        Several members with one network all compute it, each with its share of the minibatch.
+        """
+        mine, engine = self.team.share(numbers), copy.copy(self)
+        engine._divides_examples = len(numbers) == 1 < self.team.size
+        computed = numbers if engine._divides_examples else mine
+        theta0, groups = sample(computed), self.vectorised.groups(len(computed))
         engine._threads = self.vectorised.threads // max(1, groups.workers)
 
         def group(chosen: range, _: object) -> Found:
             own = slice(chosen.start, chosen.stop)
-            return work(engine, {n: w[own] for n, w in theta0.items()}, mine[own])
+            return work(engine, {n: w[own] for n, w in theta0.items()}, computed[own])
 
         if not self._prepared:  # what is traced must not meet other threads
             self._prepared, groups = True, replace(groups, workers=min(1, groups.workers))
-        return self.team.mean(numbers, *_mean(groups.each(group)))
+        losses, gradient = _mean(groups.each(group))
+        # Of one network that all have computed, all take the gradient of the one whose share it is.
+        return self.team.mean(numbers, losses[: len(mine)], gradient)
 
     def _traced(self, learner: Learner, steps: Sequence[Step]) -> TracedFunctions | None:
         """The updates as straight-line code, where that is worth while and can be had."""

@@ -110,6 +110,15 @@ def losses_in_parts(
 
 def check_no_mixing(network: Network) -> None:
     """Refuses a network in which an image's output depends on the images beside it."""
+    if mixes_examples(network):
+        raise ModelError(
+            f"{network.name} mixes the images of a batch, as batch normalisation does.",
+            "Leave micro_batch out.",
+        )
+
+
+def mixes_examples(network: Network) -> bool:
+    """Whether an image's output depends on the images beside it."""
     weights, example = network.stack([network.weights]), network.example
     with torch.no_grad():
         together = network(weights, example)
@@ -118,11 +127,7 @@ def check_no_mixing(network: Network) -> None:
         except Exception:  # batch normalisation refuses a single image
             alone = torch.full_like(together, torch.nan)
     tolerance = torch.finfo(network.dtype).eps ** 0.5 * (1 + together.abs().max())
-    if not bool((alone - together).abs().max() <= tolerance):
-        raise ModelError(
-            f"{network.name} mixes the images of a batch, as batch normalisation does.",
-            "Leave micro_batch out.",
-        )
+    return not bool((alone - together).abs().max() <= tolerance)
 
 
 def check_inner_mean(objective: Objective) -> None:

@@ -1,10 +1,10 @@
-"""Teams: the networks of one distillation divided among several processes.
+"""Teams: the networks of one distillation, or the minibatch of one, divided among processes.
 
 Random streams are numbered, so it does not matter which member draws a network: each takes its
 share of the numbers, and one sum over all members gives everyone the same losses and gradient.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -61,20 +61,23 @@ class Team:
 
         Returns:
             The losses (J,) in order of number, and the gradient of the mean of all: the same
-            for every member. They travel as one flat tensor, in at least float32.
+            for every member.
         """
         if self.size == 1:
             return losses, dict(gradient)
         mine = self.share(numbers)
         weighted = [len(mine) / len(numbers) * g for g in gradient.values()]
-        parts = [self._in_place(numbers, losses), *weighted]
-        wide = torch.promote_types(losses.dtype, torch.float32)
+        summed = self.total([self._in_place(numbers, losses), *weighted])
+        return summed[0], dict(zip(gradient, summed[1:], strict=True))
+
+    def total(self, parts: Sequence[Tensor]) -> list[Tensor]:
+        """Adds up several tensors of all members; they travel as one, in at least float32."""
+        wide = torch.promote_types(parts[0].dtype, torch.float32)
         total = self.sum(torch.cat([part.flatten().to(wide) for part in parts]))
-        summed = [
+        return [
             flat.view_as(part).to(part.dtype)
             for flat, part in zip(total.split([p.numel() for p in parts]), parts, strict=True)
         ]
-        return summed[0], dict(zip(gradient, summed[1:], strict=True))
 
     def gather(self, numbers: range, rows: Tensor) -> Tensor:
         """Puts the rows of all members together, one for each number, in order.
@@ -98,14 +101,11 @@ ALONE = Team()
 """One process that does everything itself."""
 
 
-def check_division(networks: int, processes: int, *, fixed: bool) -> None:
-    """Refuses more processes than there are networks to divide among them."""
-    if processes <= networks:
+def check_division(networks: int, processes: int) -> None:
+    """Refuses more processes than networks; those of a single network divide its minibatch."""
+    if processes <= networks or networks == 1:
         return
     raise ConfigError(
-        f"{networks} network{'s' if networks > 1 else ''} per outer step cannot be divided among "
-        f"{processes} processes.",
-        "A fixed initialization is one network: leave processes out, and use threads."
-        if fixed
-        else f"Set networks to {processes} or more, or processes to {networks} or fewer.",
+        f"{networks} networks per outer step cannot be divided among {processes} processes.",
+        f"Set networks to {processes} or more, or processes to {networks} or fewer.",
     )

@@ -22,9 +22,9 @@ from ..data.running_statistics import Statistics
 from ..engine import engine_for
 from ..engine.groups import Groups
 from ..engine.side_by_side import DEFAULT_BYTES, SideBySide
-from ..engine.testing import TEST_BATCH
 from ..errors import ConfigError
 from ..progress import Progress, ProgressCallback, silent
+from .confusion import calls
 from .held_out import HeldOut, Sample
 from .learners import Learners
 from .result import ClassScore
@@ -192,17 +192,8 @@ class Victims:
 
     def calls(self, weights: Weights) -> Tensor:
         """(J, C, C): how many examples of class c network j calls k."""
-        networks = len(next(iter(weights.values())))
         weights = self.statistics.added_to(weights, self.network)
-        pairs = torch.zeros(networks, self._classes**2, dtype=torch.long)
-        together = self._architecture.test_batch(TEST_BATCH)
-        for begin in range(0, len(self.data), together):
-            batch = slice(begin, begin + together)
-            inputs, labels = self.data.batch(batch, self.network.device, self.network.dtype)
-            called = self.objective.called(self._architecture.outputs(weights, inputs))
-            pair = (labels * self._classes + called).cpu()
-            pairs.scatter_add_(1, pair, torch.ones_like(pair))
-        return pairs.view(networks, self._classes, self._classes)
+        return calls(self._architecture, weights, self.data, self._classes)
 
     def figures(self, calls: Tensor) -> Attacked:
         """The figures of all networks."""

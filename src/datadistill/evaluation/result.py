@@ -7,6 +7,7 @@ from typing import Any
 
 from ..artefact import Claim
 from ..core.values import one_line, titled
+from ..markup import table, text
 
 
 class _OverNetworks:
@@ -94,6 +95,16 @@ class Evaluation(_OverNetworks):
         # Not claim(), which refuses the figures of networks that diverged.
         claim = Claim.model_construct(**self._figures())
         return f"{claim} ({self.note})" if self.note else str(claim)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the figure, and that of every class."""
+        scale, unit = (100, " %") if self.metric.startswith("accuracy") else (1, "")
+        rows = [
+            (one.name, f"{one.examples:,}", f"{scale * one.mean:.4g} ± {scale * one.std:.2g}{unit}")
+            for one in self.by_class
+        ]
+        classes = table(rows, ("class", "examples", self.metric)) if rows else ""
+        return f"<div><p>{text(self)}</p>{classes}</div>"
 
     def _figures(self) -> dict[str, Any]:
         return {

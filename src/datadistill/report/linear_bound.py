@@ -3,34 +3,28 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..files import replacing
 from ..tables.linear import LinearBound
+from .style import BLUE as ENGINE
+from .style import INK as THEORY
+from .style import SOFT, drawing, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ENGINE, THEORY, BOUND, GREY = "#0b5fa5", "#111111", "#999999", "#666666"
+BOUND = "#999999"
 LEAST = 1e-16  # what is drawn for nothing at all, on a logarithmic axis
 
 
 def draw_linear_bound(found: LinearBound, path: Path) -> None:
     """Writes the figure; the format is that of the file's name, e.g. PNG or PDF."""
-    import matplotlib as mpl  # slow to import
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 8}):
-        figure = Figure(figsize=(4.6, 3.1), facecolor="white", layout="constrained")
-        FigureCanvasAgg(figure)
+    with drawing(4.6, 3.1, layout="constrained") as figure:
         axes = figure.subplots()
         _plot(axes, found)
         axes.set_yscale("log")
         axes.set_xlabel("distilled images M")
         axes.set_ylabel("(loss after one step − least loss) / least loss")
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, loc="lower left")
-        with replacing(path) as temporary:
-            figure.savefig(temporary, dpi=200)
+        axes.legend(loc="lower left")
+        save(figure, path)
 
 
 def _plot(axes: "Axes", found: LinearBound) -> None:
@@ -47,7 +41,7 @@ def _plot(axes: "Axes", found: LinearBound) -> None:
     axes.plot(everywhere, excess, "o", color=ENGINE, ms=4.5, label=expected)
     axes.plot(everywhere, worst, "_", color=ENGINE, ms=7, label=seen)
     axes.axhline(found.untrained, color=BOUND, lw=0.7, ls="--")
-    axes.text(last + 0.4, found.untrained * 1.5, "no step at all", ha="right", color=GREY)
+    axes.text(last + 0.4, found.untrained * 1.5, "no step at all", ha="right", color=SOFT)
     middle = (min(excess) * found.untrained) ** 0.5
     exact = f"M ≥ D = {d}:\nexact from\nevery θ₀"
     axes.text((d + last) / 2, middle, exact, ha="center", va="center", color=ENGINE)

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from ..artefact import DistilledData
 from ..errors import DataError, printable
-from ..files import replacing
+from ..pixels import are_images
+from .style import drawing, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,12 +31,8 @@ NAMED = 3  # classes of a learned label that are named
 
 def draw(distilled: DistilledData, path: Path) -> None:
     """Writes a picture: the images of every step, with its learning rate in every epoch."""
-    import matplotlib as mpl  # slow to import
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     images = distilled.images.detach().cpu()
-    if images.ndim != 5 or images.shape[2] not in (1, 3):
+    if not are_images(images.shape[2:]):
         raise DataError(
             f"Distilled data of shape {tuple(images.shape[2:])} are not images.",
             "Only grey or colour images can be drawn.",
@@ -52,9 +49,7 @@ def draw(distilled: DistilledData, path: Path) -> None:
     labels = [printable(_label(distilled, 0, number)) for number in range(count)]
     size = 9 if rows == 1 and max(map(len, labels)) <= _letters(9) else 6
     width, height = MARGIN + columns * IMAGE + 0.15, top + steps * rows * pitch + 0.15
-    with mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 7, "text.parse_math": False}):
-        figure = Figure(figsize=(width, height), facecolor="white")
-        FigureCanvasAgg(figure)
+    with drawing(width, height) as figure:
         title = printable(_cut(_title(distilled, steps * count), LETTERS))
         figure.text(MARGIN / width, 1 - 0.22 / height, title, va="center", fontsize=9)
         for step, number in itertools.product(range(steps), range(count)):
@@ -62,7 +57,8 @@ def draw(distilled: DistilledData, path: Path) -> None:
             bottom = height - top - (step * rows + row + 1) * pitch + (BARS if soft else 0)
             if number == 0:
                 middle = (bottom + IMAGE / 2) / height
-                figure.text(0.12 / width, middle, _rates(distilled, step), va="center")
+                rates = _rates(distilled, step)
+                figure.text(0.12 / width, middle, rates, va="center", fontsize=7)
             left = MARGIN + column * IMAGE
             box = (left / width, bottom / height, 0.94 * IMAGE / width, 0.94 * IMAGE / height)
             axes = figure.add_axes(box)
@@ -74,8 +70,7 @@ def draw(distilled: DistilledData, path: Path) -> None:
             if soft:
                 below = (left / width, (bottom - BARS) / height, box[2], 0.8 * BARS / height)
                 _draw_bars(figure.add_axes(below), distilled.labels[step, number])
-        with replacing(path) as temporary:
-            figure.savefig(temporary, dpi=150)
+        save(figure, path, dpi=150)
 
 
 def _pixels(image: Tensor) -> np.ndarray:

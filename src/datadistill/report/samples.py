@@ -1,6 +1,5 @@
 """A picture of real data: some examples of every class."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,8 @@ from torch import Tensor
 
 from ..data import LabelledData
 from ..errors import DataError, printable
-from ..files import replacing
+from ..pixels import are_images
+from .style import drawing, save
 
 DPI = 150
 SIDE = 96  # pixels of an image, roughly
@@ -22,18 +22,9 @@ LETTER = 0.07  # inches
 LETTERS = 24  # of a name, at most
 
 
-def can_be_drawn(shape: Sequence[int]) -> bool:
-    """Whether inputs of this shape are grey or colour images."""
-    return len(shape) == 3 and shape[0] in (1, 3)
-
-
 def draw_samples(data: LabelledData, path: Path) -> None:
     """Writes a picture of examples: a row per class, or one example of each of many classes."""
-    import matplotlib as mpl  # slow to import
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    if not can_be_drawn(data.input_shape):
+    if not are_images(data.input_shape):
         raise DataError(
             f"{data.name} has inputs of shape {tuple(data.input_shape)}, which are not images.",
             "Only grey or colour images can be drawn.",
@@ -45,10 +36,8 @@ def draw_samples(data: LabelledData, path: Path) -> None:
     head, foot = 0.45, 0.15
     width = max(margin + pixels.shape[1] / DPI + foot, 0.3 + LETTER * len(title))
     height = head + pixels.shape[0] / DPI + foot
-    with mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 8}):
-        figure = Figure(figsize=(width, height), facecolor="white")
-        FigureCanvasAgg(figure)
-        place: dict[str, Any] = {"va": "center", "parse_math": False}  # a $ is just a $
+    with drawing(width, height) as figure:
+        place: dict[str, Any] = {"va": "center"}
         figure.text(0.15 / width, 1 - 0.22 / height, title, fontsize=9, **place)
         for row, name in enumerate(names):
             middle = head + (row + 0.5) * (pixels.shape[0] + GAP) / len(names) / DPI
@@ -59,8 +48,7 @@ def draw_samples(data: LabelledData, path: Path) -> None:
         )
         axes.axis("off")
         axes.imshow(pixels, interpolation="nearest")
-        with replacing(path) as temporary:
-            figure.savefig(temporary, dpi=DPI)
+        save(figure, path, dpi=DPI)
 
 
 def _choose(data: LabelledData) -> tuple[str, list[str], list[list[int]]]:

@@ -99,12 +99,12 @@ class RunConfig(
         return replace(self, iterations=iterations, decay_every=every, validate_every=validate)
 
     def check_division(self) -> None:
-        """Refuses more processes than networks, before any is started."""
+        """Refuses more processes than can divide the work, before any is started."""
         from ..engine.team import check_division
 
         fixed = self.initialization.startswith("fixed")
         networks = self.networks or default_networks(fixed=fixed)
-        check_division(networks, self.processes or 1, fixed=fixed)
+        check_division(networks, self.processes or 1)
 
     def mapping(self) -> dict[str, Any]:
         """All settings in plain types, as YAML and JSON have them, group by group."""

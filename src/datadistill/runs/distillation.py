@@ -41,8 +41,10 @@ from ..engine import (
     using,
 )
 from ..engine.frozen_prefix import FrozenFeatures, Split, split_frozen
+from ..engine.shares import check_shares
 from ..engine.team import check_division
 from ..evaluation.validation import Validation
+from ..pixels import are_images
 from ..pools import at_most, check_enough
 from .config import MACHINE, RunConfig
 from .initialization import InitialWeights, other_networks
@@ -50,6 +52,7 @@ from .seams import Given, make, make_rule, make_view
 from .state import Measured, RunState
 from .store.fingerprint import fingerprint, recognised
 from .store.metrics import HeldOutScore, LearningRates, MetricsRow
+from .store.snapshots import is_due
 from .team.processes import Processes
 
 VALIDATION_NETWORKS = 8
@@ -134,7 +137,10 @@ class Distillation:
             distiller = _with_engines(
                 replace(distiller, whole=network, view=view), others, config, team
             )
-        check_division(distiller.networks, team.size, fixed=initialization.fixed)
+        check_division(distiller.networks, team.size)
+        if distiller.networks < team.size:
+            for each in (unrolled, *others):
+                check_shares(each, objective)
         config = replace(
             config,
             networks=distiller.networks,
@@ -178,6 +184,14 @@ class Distillation:
     def images(self, state: DistillerState) -> Steps:
         """The distilled data as they stand: images, also where features are unrolled."""
         return self.distiller.parametrisation.images(state.kept)
+
+    def pictured(self, state: RunState) -> RunState:
+        """The state with a snapshot of its distilled images, if one is due."""
+        if not (is_due(state.outer_step) and are_images(self.data.input_shape)):
+            return state
+        images, normalization = self.images(state.distiller).inputs, self.data.normalization
+        pixels = normalization.undo(images) if normalization else images
+        return replace(state, snapshots=state.snapshots.taken(state.outer_step, pixels))
 
     def fingerprint(self, before: dict[str, str] | None = None) -> dict[str, str]:
         """Hashes of what the run works on; those of a checkpoint, where they are of the same data.

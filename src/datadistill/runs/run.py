@@ -139,6 +139,7 @@ class Run:
     def _start(self, prints: dict[str, str]) -> RunState:
         """The checkpoint comes first: where there is a configuration there is a checkpoint."""
         config, state = self.distillation.config, self.distillation.start()
+        state = self.distillation.pictured(state)
         write_checkpoint(self.folder.checkpoints, Checkpoint(state, config, prints))
         self._write_config(config, self._engines(state))
         return state
@@ -205,6 +206,7 @@ class Run:
                 except TeamError as error:
                     saver.save(state, config)
                     raise left_alone(error, state, stop) from error
+                state = run.distillation.pictured(state)
                 log.append(row)
                 draw(row)
                 show(row, config.iterations)

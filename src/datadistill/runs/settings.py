@@ -231,8 +231,8 @@ class MachineSettings(Settings):
     dtype: DtypeName | None = None
     """Floating-point type. By default float32, or that of your own network."""
     processes: int | None = None
-    """Processes on this machine that share the networks; torchrun's settings take precedence. By
-    default the fastest in a short measurement, and so are threads."""
+    """Processes on this machine that share the networks, or the minibatch of a single one; those of
+    torchrun take precedence. By default the fastest in a short measurement, and so are threads."""
     threads: int | None = None
     """CPU threads of each process."""
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from ..core.distiller import DistillerState
 from ..core.values import one_line, same
 from ..engine import Engines
 from .settings import Keep
+from .store.snapshots import Snapshots
 
 NOISE = 2.0
 """Standard errors by which the best must beat the last, to be kept by ``keep=auto``."""
@@ -57,6 +58,7 @@ class RunState:
         last: The last that were measured.
         seconds: Time spent on outer steps, by all processes that worked on the run.
         engines: The engines that computed the outer steps, in order; none if not known.
+        snapshots: Pictures of the distilled images along the way.
     """
 
     distiller: DistillerState
@@ -64,6 +66,7 @@ class RunState:
     last: Measured | None = None
     seconds: float = 0.0
     engines: Engines = ()
+    snapshots: Snapshots = field(default_factory=Snapshots)
 
     __repr__ = one_line
     __eq__ = same

@@ -10,6 +10,7 @@ from torch import Tensor
 from ...core.distiller import Distiller, DistillerState
 from ...durations import time_text
 from ...engine import Team
+from ...engine.micro_batches import mixes_examples
 from ..config import RunConfig
 from ..distillation import Distillation
 from ..experiment import Experiment
@@ -64,12 +65,19 @@ def divisions(distillation: Distillation) -> list[Division]:
     found = [Division(1, threads, _seconds(distillation, 1, threads))]
     if found[0].seconds < LONG_SECONDS:
         found.append(Division(1, 1, _seconds(distillation, 1, 1)))
-    divisible = distillation.distiller.engine.divisible and networks > 1
-    if divisible and found[0].seconds < LONG_SECONDS:
-        processes = min(threads, networks)
+    if found[0].seconds < LONG_SECONDS and _divisible(distillation.distiller):
+        processes = min(threads, networks) if networks > 1 else threads
         found.append(Division(processes, 1, _seconds(distillation, processes, 1)))
     torch.set_num_threads(threads)
     return found
+
+
+def _divisible(distiller: Distiller) -> bool:
+    """Whether processes can divide the networks, or the minibatch of a single one."""
+    one = distiller.networks == 1
+    return distiller.engine.divisible and not (
+        one and (mixes_examples(distiller.network) or not distiller.objective.is_mean)
+    )
 
 
 def best(found: list[Division], iterations: int) -> Division:

@@ -18,6 +18,7 @@ from ...engine import Engines
 from ...errors import ArtefactError, ConfigError, NonFiniteError, RunError
 from ..config import RunConfig, config_from
 from ..state import Measured, RunState
+from .snapshots import Snapshots
 
 KEPT = 2
 """How many checkpoints are kept."""
@@ -48,6 +49,7 @@ class _Header(_Record):
     engines: Engines = ()
     fingerprint: dict[str, str]
     log: Annotated[str, Field(pattern=r"^([0-9a-f]{8})?$")] = ""
+    snapshots: tuple[Count, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,7 @@ def to_bytes(checkpoint: Checkpoint) -> bytes:
         engines=state.engines,
         fingerprint=checkpoint.fingerprint,
         log=checkpoint.log,
+        snapshots=state.snapshots.outer_steps,
     )
     # Tensors of one memory, such as moments that are both still zero, have no place in the format.
     tensors = {name: tensor.clone() for name, tensor in tensors.items()}
@@ -162,6 +165,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
             f"{path} is the checkpoint of outer step {header.outer_step}.",
             f"Rename it to {path_of(path.parent, header.outer_step).name}.",
         )
+    if header.snapshots and header.snapshots[-1] > header.outer_step:
+        raise ArtefactError(f"{path} has snapshots of later outer steps.", "Delete it.")
     return Checkpoint(state, config, header.fingerprint, header.log)
 
 
@@ -197,6 +202,7 @@ def check_like(state: RunState, fresh: DistillerState, distilled: Steps) -> None
     best = state.best
     if best is not None:
         fits &= _shapes(best.steps.tensors) == _shapes(distilled.tensors)
+    fits &= state.snapshots.are_of(distilled.inputs)
     if not fits:
         raise RunError(
             "The shapes of the checkpoint's tensors do not match its configuration.",
@@ -209,7 +215,7 @@ def _shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dty
 
 
 def _tensors(state: RunState) -> dict[str, Tensor]:
-    distiller = state.distiller
+    distiller, shots = state.distiller, state.snapshots
     trees = {
         "parameters": distiller.parameters,
         "constants": distiller.constants,
@@ -219,6 +225,7 @@ def _tensors(state: RunState) -> dict[str, Tensor]:
         "pool": distiller.pool,
         "best": state.best.steps.tensors if state.best else {},
         "last": state.last.steps.tensors if state.last else {},
+        "snapshots": {"pictures": shots.pictures} if shots.outer_steps else {},
     }
     return {f"{tree}/{name}": t for tree, named in trees.items() for name, t in named.items()}
 
@@ -251,4 +258,5 @@ def _state(header: _Header, tensors: dict[str, Tensor]) -> RunState:
         norm=header.norm,
     )
     best, last = measured("best/", header.best), measured("last/", header.last)
-    return RunState(distiller, best, last, header.seconds, header.engines)
+    shots = Snapshots(header.snapshots, **tree("snapshots/"))
+    return RunState(distiller, best, last, header.seconds, header.engines, shots)

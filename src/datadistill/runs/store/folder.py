@@ -67,6 +67,11 @@ class RunFolder:
         return self.path / "last.safetensors"
 
     @property
+    def report(self) -> Path:
+        """The page about the run."""
+        return self.path / "report.html"
+
+    @property
     def results(self) -> Path:
         """Figures."""
         return self.path / "results.json"
@@ -106,9 +111,10 @@ class RunFolder:
             return
         self.check()
         results = [self.distilled, self.best, self.last, self.picture, self.decoded, self.results]
+        logs = [self.report, self.metrics, self.config]
         with locked(self.lock), files.reporting(self.path):
             shutil.rmtree(self.tensorboard, ignore_errors=True)
-            for path in [*results, self.metrics, self.config, *self.checkpoints.glob("*")]:
+            for path in [*results, *logs, *self.checkpoints.glob("*")]:
                 if path.exists():
                     files.remove(path)
 
@@ -116,7 +122,8 @@ class RunFolder:
         """Refuses a folder with a link to a place outside."""
         home = self.path.resolve()
         places = [self.config, self.metrics, self.checkpoints, self.results, self.lock]
-        for place in [*places, self.distilled, self.best, self.last, self.tensorboard]:
+        made = [self.distilled, self.best, self.last, self.report]
+        for place in [*places, *made, self.tensorboard]:
             if not place.resolve().is_relative_to(home):
                 raise RunError(
                     f"{place} is a link to a place outside the run folder.",

@@ -1,0 +1,304 @@
+"""From a story to charts and sentences, each with what it was measured on."""
+
+from collections.abc import Sequence
+
+from ..artefact import Claim, DistilledData
+from ..durations import time_text
+from .charts import AnyChart, Bar, BarChart, Line, LineChart, MatrixChart
+from .story import Story
+
+SHOWN_EPOCHS = 7
+"""Epochs that get a line each; of more, all updates are one line."""
+
+
+def charts_of(story: Story) -> list[AnyChart]:
+    """All charts of a run, in the order of the page."""
+    found = [
+        baselines(story),
+        curve([story]),
+        matrix(story),
+        rates(story),
+        loss([story]),
+        held_out([story]),
+        learned_rates(story),
+    ]
+    return [chart for chart in found if chart is not None]
+
+
+def networks_text(count: int, distilled: DistilledData, seed: int) -> str:
+    """``10 lenet networks, random initialization, seed 0``."""
+    header = distilled.header
+    plural = "network" if count == 1 else "networks"
+    kind = header.initialization.kind.replace("-pretrained", " pre-trained")
+    return f"{count} {header.architecture.name} {plural}, {kind} initialization, seed {seed}"
+
+
+def baselines(story: Story) -> BarChart | None:
+    """Accuracy of the distilled data beside that of every baseline."""
+    table, distilled = story.baselines, story.distilled
+    if table is None or distilled is None:
+        return None
+    bars = [
+        Bar(
+            name,
+            row.mean,
+            row.std,
+            (row.paper_percent[0] or 0) / 100 if row.paper_percent else None,
+            own=name == "distilled",
+        )
+        for name, row in table.rows.items()
+    ]
+    most = max(row.networks for row in table.rows.values())
+    chosen = "held-out training data" if table.select == "train" else "the test data"
+    paper = " The dashed mark is the paper's figure." if any(b.paper for b in bars) else ""
+    return BarChart(
+        "baselines",
+        "Accuracy beside the baselines",
+        f"{table.data} test, {table.test_examples:,} examples; up to "
+        f"{networks_text(most, distilled, 0)}. Settings of the baselines were chosen on {chosen}. "
+        f"Whiskers: one standard deviation over sets of images and networks.{paper}",
+        "accuracy",
+        bars,
+    )
+
+
+def curve(stories: Sequence[Story]) -> LineChart | None:
+    """The metric after every update, with its deviation as a band."""
+    told = [(s, s.measured, s.distilled) for s in stories]
+    found = [(s, m, d) for s, m, d in told if m is not None and d is not None]
+    if not found:
+        return None
+    lines = [
+        Line(
+            s.name if len(stories) > 1 else "",
+            [p.updates for p in m.curve],
+            [p.mean for p in m.curve],
+            [p.mean - p.std for p in m.curve] if m.networks > 1 else (),
+            [p.mean + p.std for p in m.curve] if m.networks > 1 else (),
+            dots=len(m.curve) <= 40,
+        )
+        for s, m, _ in found
+    ]
+    whats = [
+        f"{m.data} {m.split}, {m.examples:,} examples; {networks_text(m.networks, d, m.seed)}"
+        for _, m, d in found
+    ]
+    bands = any(line.low for line in lines)
+    shown = "Mean" + (", with a band of one standard deviation over networks" * bands)
+    first, distilled = found[0][1], found[0][2]
+    steps, epochs = distilled.header.schedule.steps, distilled.header.schedule.epochs
+    return LineChart(
+        "curve",
+        f"{first.metric.capitalize()} after every update",
+        f"{shown}: {_each(whats, [s.name for s, _, _ in found])}.",
+        "updates made with distilled data",
+        first.metric,
+        lines,
+        percent=first.metric.startswith("accuracy"),
+        breaks=[steps * e for e in range(1, epochs)] if steps > 1 and len(found) == 1 else (),
+    )
+
+
+def matrix(story: Story, *, before: bool = False) -> MatrixChart | None:
+    """What networks take each class for, after training on the distilled data or before."""
+    measured, distilled = story.measured, story.distilled
+    counts = measured and (measured.before if before else measured.after)
+    if measured is None or distilled is None or not counts:
+        return None
+    when = "before any update" if before else "after all updates"
+    return MatrixChart(
+        "confusion-before" if before else "confusion",
+        f"Confusion matrix {when}",
+        f"Percent of each class; {measured.data} {measured.split}, {measured.examples:,} examples; "
+        f"{networks_text(measured.networks, distilled, measured.seed)}.",
+        class_names(distilled, len(counts)),
+        counts,
+    )
+
+
+def rates(story: Story) -> LineChart | None:
+    """The learning rate of every update: a line per epoch over the steps, if there are some."""
+    distilled = story.distilled
+    if distilled is None:
+        return None
+    values: list[list[float]] = distilled.learning_rates.double().tolist()
+    epochs, steps = len(values), len(values[0])
+    if steps > 1 and epochs <= SHOWN_EPOCHS:
+        places = range(1, steps + 1)
+        lines = [Line(f"epoch {e + 1}", places, row, dots=True) for e, row in enumerate(values)]
+        return LineChart("rates", "Learning rates per epoch", _made(story), "step", "η", lines)
+    flat = [rate for row in values for rate in row]
+    line = Line("", range(1, len(flat) + 1), flat, dots=len(flat) <= 40)
+    x = "epoch" if steps == 1 else "update"
+    breaks = [steps * e + 0.5 for e in range(1, epochs)] if steps > 1 and epochs <= 30 else ()
+    return LineChart(
+        "rates", "Learning rates per epoch", _made(story), x, "η", [line], breaks=breaks
+    )
+
+
+def loss(stories: Sequence[Story]) -> LineChart | None:
+    """The outer loss over the outer steps."""
+    lines: list[Line] = []
+    for story in stories:
+        kept = [(row.outer_step, row.loss) for row in story.rows if row.loss is not None]
+        if kept:
+            name = story.name if len(stories) > 1 else ""
+            lines.append(Line.binned(name, [k for k, _ in kept], [v for _, v in kept]))
+    if not lines:
+        return None
+    positive = all(min(line.low or line.y) > 0 for line in lines)
+    range_ = " The band is the range of neighbouring outer steps." if lines[0].low else ""
+    return LineChart(
+        "loss",
+        "Outer loss during distillation",
+        f"Mean over the networks of each outer step, on minibatches of training data.{range_} "
+        f"{_each([_made(s) for s in stories], [s.name for s in stories])}",
+        "outer step",
+        "loss",
+        lines,
+        log=positive,
+    )
+
+
+def held_out(stories: Sequence[Story]) -> LineChart | None:
+    """What networks reach on held-out training data along the way."""
+    lines: list[Line] = []
+    metric, networks = "", 0
+    for story in stories:
+        kept = [(row.outer_step, row.held_out) for row in story.rows if row.held_out]
+        if not kept:
+            continue
+        scores = [score for _, score in kept]
+        metric, networks = scores[0].metric, max(networks, scores[0].networks)
+        several = scores[0].networks > 1
+        lines.append(
+            Line(
+                story.name if len(stories) > 1 else "",
+                [step for step, _ in kept],
+                [score.mean for score in scores],
+                [score.mean - score.std for score in scores] if several else (),
+                [score.mean + score.std for score in scores] if several else (),
+                dots=True,
+            )
+        )
+    if not lines:
+        return None
+    plural = "network" if networks == 1 else "networks, with a band of one standard deviation"
+    return LineChart(
+        "held-out",
+        f"Held-out {metric} during distillation",
+        f"On training data that were held out, {networks} {plural}. "
+        f"{_each([_made(s) for s in stories], [s.name for s in stories])}",
+        "outer step",
+        metric,
+        lines,
+        percent=metric.startswith("accuracy"),
+    )
+
+
+def learned_rates(story: Story) -> LineChart | None:
+    """The range of the learned learning rates over the outer steps."""
+    rows = story.rows
+    if not rows or len({row.learning_rates.mean for row in rows}) == 1:
+        return None
+    step = max(1, len(rows) // 300)
+    kept = rows[::step]
+    line = Line(
+        "",
+        [row.outer_step for row in kept],
+        [row.learning_rates.mean for row in kept],
+        [row.learning_rates.min for row in kept],
+        [row.learning_rates.max for row in kept],
+    )
+    return LineChart(
+        "learned-rates",
+        "Learning rates during distillation",
+        f"Mean of all learning rates, and their range. {_made(story)}",
+        "outer step",
+        "η",
+        [line],
+    )
+
+
+def class_names(distilled: DistilledData, count: int) -> list[str]:
+    """The names of the classes; their numbers where they have none."""
+    names = distilled.class_names or []
+    return names if len(names) == count else [str(number) for number in range(count)]
+
+
+def headline(story: Story) -> str:
+    """What was distilled, from what: one sentence."""
+    distilled, config = story.distilled, story.config
+    if distilled is None:
+        assert config
+        return (
+            f"{config.data} for {config.model}, {config.initialization} initialization: "
+            f"{config.steps} step(s) × {config.epochs} epoch(s)."
+        )
+    header = distilled.header
+    real = header.configuration.get("training_examples")
+    start = f"{real:,} training examples of {header.data}" if isinstance(real, int) else header.data
+    schedule = header.schedule
+    updates = schedule.steps * schedule.epochs
+    kind = header.initialization.kind.replace("-pretrained", " pre-trained")
+    images = "image" if len(distilled) == 1 else "images"
+    made = "step" if updates == 1 else "steps"
+    return (
+        f"{start}, distilled into {len(distilled)} {images}. A {header.architecture.name} with "
+        f"{kind} initialization trains on them in {updates} gradient {made} "
+        f"({schedule.steps} × {schedule.epochs} epochs), for {distilled.objective.text}."
+    )
+
+
+def big_figure(claim: Claim | None) -> tuple[str, str]:
+    """The figure that a run reaches, and the rest of the sentence."""
+    if claim is None:
+        return "", "not measured"
+    text = str(claim)
+    figure, _, rest = text.partition(" on ")
+    return figure, f"on {rest}"
+
+
+def cost(story: Story) -> list[tuple[str, str]]:
+    """What the run and the use of its result take."""
+    found: list[tuple[str, str]] = []
+    if story.rows and story.seconds is not None:
+        found.append(("outer steps", f"{story.outer_steps:,}"))
+        found.append(("time of the outer steps", time_text(story.seconds)))
+        each = story.seconds / max(story.outer_steps, 1)
+        took = f"{each:,.3g} s" if each >= 1 else f"{1000 * each:.3g} ms"
+        found.append(("per outer step", took))
+        if rejected := story.rows[-1].rejected:
+            found.append(("rejected outer steps", f"{rejected:,}"))
+    if (distilled := story.distilled) is not None:
+        found.append(("artefact", f"{distilled.nbytes / 2**20:.2f} MiB"))
+        if taken := distilled.cost:
+            text = f"{taken.operations:.2g} operations, {taken.memory / 2**20:,.0f} MiB (estimate)"
+            found.append(("training one network with it", text))
+        found += [("computed by", str(one)) for one in distilled.header.engines[-1:]]
+    return found
+
+
+def _made(story: Story) -> str:
+    """What a run is about, for a caption."""
+    config, distilled = story.config, story.distilled
+    if distilled is not None:
+        header = distilled.header
+        data, model, kind = header.data, header.architecture.name, header.initialization.kind
+        settings = header.configuration
+        seed, networks = settings.get("seed", 0), settings.get("networks", 1)
+    elif config is not None:
+        data, model, kind = config.data, config.model, config.initialization
+        seed, networks = config.seed, config.networks or 1
+    else:
+        return ""
+    plural = "network" if networks == 1 else "networks"
+    made = f"{data}, {networks} {model} {plural} per outer step"
+    return f"{made}, {kind} initialization, seed {seed}."
+
+
+def _each(texts: Sequence[str], names: Sequence[str]) -> str:
+    """One text if all are alike, otherwise each with its run."""
+    if len(set(texts)) == 1:
+        return texts[0]
+    return "; ".join(f"{name}: {text}" for name, text in zip(names, texts, strict=True))
