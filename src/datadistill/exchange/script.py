@@ -129,6 +129,11 @@ def _settings(distilled: DistilledData, network: Network) -> dict[str, Any]:
                 f"These distilled data have the update rule {name}, which a script does not know.",
                 "Export them in another format, or use dd.load(…).train().",
             )
+    if header.schedule.inner:
+        raise ConfigError(
+            "Updates on these distilled data draw their images at random; a script takes them all.",
+            "Export them in another format, or use dd.load(…).train().",
+        )
     dtypes = {str(w.dtype) for w in network.weights.values()}
     known = [kind.inner_loss for kind in (Classification, Regression)]
     if objective is None or type(objective).inner_loss not in known or len(dtypes) > 1:
