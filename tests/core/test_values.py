@@ -115,6 +115,7 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
         *(Affine(), PadCropFlip(), ResizedCropFlip(), Options(), FullTraining(), Layout(4)),
         Normalization(MANY, MANY),
         *dd.data.DATA_SETS.values(),
+        dd.data.Decoder(("a long title",) * 50, lambda inputs: [("a",) for _ in inputs]),
         *(dd.Baseline.implementation(name)() for name in dd.Baseline.names()),
         AdversarialSettings(),
         WeightsReport(tuple(f"layer.{i}" for i in range(300)), ("a",), ("b",), {"c": "d"}, ()),

@@ -224,6 +224,8 @@ def test_the_source_of_every_network_stands_alone(name: str, tmp_path: Path) -> 
     kind = MODELS[name]
     least = {"alexnet": 63, "squeezenet": 17, "vgg11": 32, "lenet": 28}.get(name, 16)
     arguments = {"channels": 1, "size": least, "classes": 3}
+    if name == "textcnn":
+        arguments = {"words": least, "dimensions": least, "classes": 3}
     if "width" in build(name, arguments).__dict__.get("arguments", {}):
         arguments["width"] = 4
     module = build(name, arguments)

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ..core.values import one_line
+
 Row = tuple[str, ...]
 LARGEST = 1e15  # distilled numbers may be far from real ones
 
@@ -23,6 +25,8 @@ class Decoder:
 
     columns: Row
     rows: Callable[[Tensor], list[Row]]
+
+    __repr__ = one_line
 
 
 ReadDecoder = Callable[[Path], Decoder]
