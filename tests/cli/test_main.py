@@ -47,6 +47,7 @@ def test_distil_train_and_evaluate(here: Path, capsys: pytest.CaptureFixture[str
         "distilled.safetensors",
         "last.safetensors",
         "metrics.jsonl",
+        "report.html",
         "results.json",
     ]
     artefact = "runs/digits-linear-fixed/distilled.safetensors"
@@ -248,8 +249,9 @@ def test_python_m_datadistill_works_and_pipes_stay_clean(here: Path) -> None:
     said = done.stderr.splitlines()
     assert said == [
         "Distilling 1,437 examples of digits for linear, fixed initialization: steps 1, epochs 3.",
-        *said[1:-2],
+        *said[1:-3],
         "Kept the last.",
+        "More on that page: datadistill report runs/digits-linear-fixed",
         "Use them: datadistill train runs/digits-linear-fixed",
     ]
     assert said[1].startswith("Computed by: ")
