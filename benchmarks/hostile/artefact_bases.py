@@ -73,6 +73,7 @@ def bases() -> list[Base]:
         "name": "random-pretrained",
         "pool": {"name": "pool", "identity": "0" * 64, "networks": 3, "seen": "0" * 48},
     }
+    made[3].header["schedule"]["inner"] = {"images": 1, "classes": 3}
     return [*made, _base(linear, soft=True)]
 
 

@@ -203,7 +203,11 @@ def _schedule(draw: random.Random, tensors: Tensors, header: Header) -> None:
             one = tensors[name][:1, :1]
             tensors[name] = one.expand(steps, images, *one.shape[2:]).contiguous()
     tensors["learning_rates"] = torch.full((epochs, steps), draw.choice([1e-3, 1e3, 1e30]))
-    header["schedule"] = {"steps": steps, "epochs": epochs, "images": images}
+    schedule: Header = {"steps": steps, "epochs": epochs, "images": images}
+    if draw.random() < 0.3:
+        classes, drawn = draw.choice([1, 3, 40, 2**40]), draw.choice([1, 2, 40, 10**6])
+        schedule["inner"] = {"images": drawn, "classes": classes}
+    header["schedule"] = schedule
 
 
 CHANGES: list[Change] = [

@@ -26,13 +26,21 @@ if TYPE_CHECKING:
     from .core.initialization import FixedInit, Initialization, RandomInit
     from .core.learner import Learner
     from .core.objective import Classification, Objective, OwnObjective, Poisoning, Regression
-    from .core.parametrisation import Parameters, Parametrisation, Plain, SoftLabels
+    from .core.parametrisation import (
+        Bases,
+        LowResolution,
+        Parameters,
+        Parametrisation,
+        Plain,
+        SoftLabels,
+    )
     from .core.settings import DistillerConfig
     from .core.update import Adam, GradientDescent, Momentum, Nesterov, UpdateRule, WeightDecay
     from .core.view import View
     from .data import LabelledData
     from .errors import DataDistillError
     from .evaluation import (
+        PROTOCOLS,
         Evaluation,
         OrdinaryTraining,
         evaluate,
@@ -45,16 +53,25 @@ if TYPE_CHECKING:
     from .progress import Progress
     from .report import Report, report
     from .runs import RunConfig, distill, pretrain, resume
-    from .tables import TableSettings, baseline_table, linear_bound, poisoning_table
+    from .tables import (
+        Robustness,
+        TableSettings,
+        baseline_table,
+        linear_bound,
+        measure_robustness,
+        poisoning_table,
+    )
     from .tables.reproduction import reproduce
 else:
     __getattr__, __dir__ = on_first_use(__name__)
 
 __all__ = [
+    "PROTOCOLS",
     "Adam",
     "Adjoint",
     "BackGradient",
     "Baseline",
+    "Bases",
     "Claim",
     "Classification",
     "DataDistillError",
@@ -66,6 +83,7 @@ __all__ = [
     "Initialization",
     "LabelledData",
     "Learner",
+    "LowResolution",
     "Momentum",
     "Nesterov",
     "Objective",
@@ -82,6 +100,7 @@ __all__ = [
     "Regression",
     "Report",
     "RidgeHead",
+    "Robustness",
     "RunConfig",
     "SoftLabels",
     "Step",
@@ -104,6 +123,7 @@ __all__ = [
     "learning_curve",
     "linear_bound",
     "load",
+    "measure_robustness",
     "models",
     "poisoning_table",
     "pretrain",

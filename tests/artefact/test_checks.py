@@ -56,6 +56,14 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tensors, Header]:
     return made(Masked(), tmp_path_factory.mktemp("own"))
 
 
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tensors, Header]:
+    """An artefact that stores bases and coefficients in place of images."""
+    how: dict[str, Any] = {"parametrisation": "bases", "bases": 2, "downscale": 2}
+    module = dd.models.Linear(size=8, classes=3)
+    return made(module, tmp_path_factory.mktemp("stored"), **how)
+
+
 def changed(sound: tuple[Tensors, Header], change: Change, folder: Path) -> Path:
     """A correctly hashed artefact that is not sound."""
     tensors, header = dict(sound[0]), {**sound[1]}
@@ -251,3 +259,46 @@ def test_a_picture_takes_text_as_it_is_and_draws_a_bounded_number(
 
     draw(dd.load(changed(fixed, change, tmp_path)), tmp_path / "picture.png")
     assert (tmp_path / "picture.png").is_file()
+
+
+def huge(tensors: Tensors, header: Header) -> None:
+    """A few kilobytes that stand for terabytes of images."""
+    tensors["stored/coefficients"] = torch.ones(10, 1000, 1)
+    tensors["stored/bases"] = torch.ones(1, 1, 500, 500)
+    header["parametrisation"] |= {"bases": 1, "downscale": 60}
+
+
+BASES = {"name": "bases", "bases": 2}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (tensor("stored/bases", torch.ones(2, 1, 4, 4) * NAN), "stored/bases is not finite"),
+        (tensor("stored/bases", torch.ones(2, 1, 4, 4).long()), "stored/bases is not finite"),
+        (tensor("stored/bases", torch.ones(2, 1, 4, 4).double()), "differ in type"),
+        (tensor("stored/bases", torch.ones(3, 1, 4, 4)), "do not fit bases of shape"),
+        (tensor("stored/bases", torch.ones(2, 4, 4)), "cannot be enlarged"),
+        (tensor("stored/bases", torch.ones(2, 1, 4, 5)), "do not fit linear"),
+        (tensor("stored/coefficients", torch.ones(1, 4, 2)), "do not fit its schedule"),
+        (tensor("stored/coefficients", torch.tensor(1.0)), "do not fit bases"),
+        (tensor("stored/evil", ONES), "it stores bases, coefficients, evil in place of inputs"),
+        (without("stored/bases"), "it stores coefficients in place of inputs"),
+        (tensor("inputs", torch.zeros(IMAGES)), "a tensor 'inputs', which no artefact has"),
+        (field("parametrisation", None), "it has no tensor 'inputs'"),
+        (field("parametrisation", {"name": "plain"}), "'plain', which stores inputs"),
+        (field("parametrisation", {"name": "a.py:B"}), "'a.py:B', which stores inputs"),
+        (field("parametrisation", {"name": ["bases"]}), "parametrisation: "),
+        (field("parametrisation", BASES | {"downscale": -1}), "downscale is -1"),
+        (field("parametrisation", BASES | {"downscale": "2"}), "parametrisation"),
+        (field("parametrisation", BASES | {"downscale": 10**9}), "downscale is 10000"),
+        (field("parametrisation", BASES | {"more": 1}), "no field 'more'"),
+        (huge, "bytes are stored in place of inputs of 36,000,000,000,000 bytes"),
+    ],
+)
+def test_parameters_that_make_no_inputs_are_refused(
+    stored: tuple[Tensors, Header], change: Change, message: str, tmp_path: Path
+) -> None:
+    dd.load(changed(stored, nothing, tmp_path))
+    with pytest.raises(ArtefactError, match=message):
+        dd.load(changed(stored, change, tmp_path))

@@ -115,9 +115,9 @@ def test_a_foreign_safetensors_file_is_refused(tmp_path: Path) -> None:
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     newer = safetensors.torch.save(
         {"inputs": torch.zeros(3)},
-        {KEYS["artefact"]: json.dumps({"schema_version": 3, "surprise": 1})},
+        {KEYS["artefact"]: json.dumps({"schema_version": 4, "surprise": 1})},
     )
-    refused(tmp_path / "n.safetensors", newer, "schema version 3.*\n?.*up to 2")
+    refused(tmp_path / "n.safetensors", newer, "schema version 4.*\n?.*up to 3")
 
 
 @pytest.mark.parametrize(

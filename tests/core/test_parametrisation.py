@@ -10,7 +10,9 @@ from datadistill.core.objective import Classification, Objective, Regression
 from datadistill.core.parametrisation import (
     LABELS,
     RATES,
+    Bases,
     LabelKind,
+    LowResolution,
     Parameters,
     Parametrisation,
     Plain,
@@ -42,6 +44,8 @@ def steps(objective: Objective) -> Steps:
         SoftLabels(),
         Plain(labels="clipped"),
         SoftLabels(labels="logits"),
+        LowResolution(downscale=4, labels="logits"),
+        Bases(bases=3, downscale=2),
     ],
     ids=repr,
 )
@@ -117,6 +121,45 @@ def test_labels_that_are_learned_and_not_learned_are_refused(kind: LabelKind, le
         Plain(labels=kind, learn_labels=learn)
     with pytest.raises(ConfigError, match="Soft labels are not hard"):
         SoftLabels(labels="hard")
+
+
+def test_images_start_as_close_as_few_numbers_can_be() -> None:
+    given = steps(Classification())
+    low = LowResolution(downscale=2)
+    small = low.start(given, Classification(), THREE).learned["inputs"]
+    assert small.shape == (2, 3, 1, 2, 2)
+    torch.testing.assert_close(small[0, 0, 0, 0, 0], given.inputs[0, 0, 0, :2, :2].mean())
+    whole = Bases(bases=6)  # as many as images: nothing is lost
+    parameters = whole.start(given, Classification(), THREE)
+    torch.testing.assert_close(whole.steps(parameters).inputs, given.inputs)
+    few = Bases(bases=3)
+    off = few.steps(few.start(given, Classification(), THREE)).inputs - given.inputs
+    values = torch.linalg.svdvals(given.inputs.flatten(0, 1).flatten(1))
+    torch.testing.assert_close(off.square().sum(), values[3:].square().sum())
+
+
+@pytest.mark.parametrize(
+    ("parametrisation", "message"),
+    [
+        (LowResolution(downscale=3), r"\(1, 4, 4\) cannot be stored at 1/3"),
+        (Bases(bases=7), "bases is 7, but there are 6 images of 16 numbers"),
+        (Bases(bases=5, downscale=2), "Set bases to at most 4"),
+    ],
+)
+def test_more_numbers_than_there_are_and_uneven_parts_are_refused(
+    parametrisation: Plain, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parametrisation.start(steps(Classification()), Classification(), THREE)
+
+
+def test_counts_below_1_are_refused() -> None:
+    with pytest.raises(ConfigError, match="bases is 0"):
+        Bases(bases=0)
+    with pytest.raises(ConfigError, match="downscale is 0"):
+        Bases(downscale=0)
+    with pytest.raises(ConfigError, match="downscale is 65"):
+        LowResolution(downscale=65)
 
 
 @dataclass(frozen=True)

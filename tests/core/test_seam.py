@@ -71,10 +71,10 @@ def test_every_seam_has_its_built_in_implementations() -> None:
     assert wrapping == {"weight-decay", "own-loss", "combined"}  # no setting names them alone
     assert found == {
         "update rule": {"gradient-descent", "momentum", "nesterov", "adam", "weight-decay"},
-        "adjoint": {"back-gradient", "stored-graph", "truncated"},
+        "adjoint": {"back-gradient", "ridge-head", "stored-graph", "truncated"},
         "objective": {"classification", "regression", "poisoning", "own-loss"},
         "initialization": {"random", "fixed", "fixed-pretrained"},
-        "parametrisation": {"plain", "soft-labels"},
+        "parametrisation": {"plain", "soft-labels", "low-resolution", "bases"},
         "view": {
             *("shift", "scale", "rotate", "flip", "cutout", "brightness", "contrast", "saturation"),
             *("dsa", "digits", "combined"),
@@ -113,6 +113,7 @@ def test_settings_name_a_built_in_implementation_and_its_fields() -> None:
         "adjoint": "truncated",
         "window": 7,
         "random_window": True,
+        "window_placement": None,
     }
     assert FixedInit(7, source="net.pth").as_settings()["initialization"] == "fixed-pretrained"
     both = WeightDecay(0.1, Momentum(0.25)).as_settings()

@@ -30,6 +30,8 @@ from datadistill.core.objective import (
 )
 from datadistill.core.parametrisation import (
     RATES,
+    Bases,
+    LowResolution,
     Parameters,
     Parametrisation,
     Plain,
@@ -137,6 +139,8 @@ PARAMETRISATIONS: dict[str, Parametrisation] = {
     "plain": Plain(),
     "soft labels": SoftLabels(),
     "logits": Plain(labels="logits"),
+    "low resolution": LowResolution(),
+    "bases": Bases(bases=2, downscale=3, labels="soft"),
     "own parametrisation": LowRank(),
 }
 ADJOINTS: dict[str, Adjoint] = {
@@ -338,7 +342,7 @@ def test_every_pair_of_choices_is_in_the_catalogue() -> None:
 def test_varied_outer_steps_have_exact_gradients() -> None:
     """Other architectures, ordinary training and jittered rates, drawn for each outer step."""
     case = ("mlp", "classification", "momentum", "soft labels", "back-gradient")
-    made, state, batch = prepare((*case, "inner minibatches", "J=3"))
+    made, state, batch = prepare((*case, "inner minibatches", "J=3", "no view"))
     other = Network(NETWORKS["convolutional"](3), batch[0], dtype=torch.float64)
     drawn: set[tuple[str, UpdateRule]] = set()
     for t in range(8):

@@ -1,6 +1,7 @@
 """An exported ``train.py`` needs torch and safetensors only, and reaches the artefact's figure."""
 
 import ast
+import dataclasses
 import os
 import re
 import runpy
@@ -272,5 +273,11 @@ def test_what_a_script_cannot_do_is_said(digits: Digits, tmp_path: Path) -> None
     )
     with pytest.raises(ConfigError, match="which a script does not know"):
         dd.export(distilled, tmp_path / "out")
+    drawn = distilled.header.model_dump(mode="json")
+    drawn |= {"update_rule": {"name": "gradient-descent"}}
+    drawn["schedule"]["inner"] = {"images": 1, "classes": 1}
+    header = type(distilled.header).model_validate(drawn)
+    with pytest.raises(ConfigError, match="draw their images at random"):
+        dd.export(dataclasses.replace(distilled, header=header), tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert set(dd.UpdateRule.names()) | {"weight-decay"} == RULES

@@ -76,6 +76,10 @@ PAIRS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"update_rule": "adam"}, {"update_rule": dd.Adam()}),
     ({"parametrisation": "soft-labels"}, {"parametrisation": dd.SoftLabels()}),
     ({"view": "flip+rotate"}, {"view": dd.views.Combined((dd.views.Flip(), dd.views.Rotate()))}),
+    (
+        {"parametrisation": "bases", "bases": 3, "downscale": 2},
+        {"parametrisation": dd.Bases(bases=3, downscale=2)},
+    ),
     ({"labels": "logits"}, {"parametrisation": dd.Plain(labels="logits")}),
     ({"initialization": "fixed", "init_seed": 4}, {"initialization": dd.FixedInit(seed=4)}),
 ]

@@ -1,5 +1,7 @@
 """What is learned and how: each option stops and resumes, and its artefact trains and verifies."""
 
+import signal
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,16 @@ import datadistill as dd
 from datadistill.errors import ConfigError
 from datadistill.runs.config import config_from
 from datadistill.runs.distillation import Distillation
-from tests.runs.helpers import TEST, contents, go, stop_after
+from tests.runs.helpers import (
+    DATA,
+    TEST,
+    arguments_with,
+    contents,
+    finish,
+    go,
+    start,
+    stop_after,
+)
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "soft": {"labels": "soft", "labels_lr": 0.1},
@@ -18,6 +29,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "clipped": {"labels": "clipped"},
     "few images": {"labels": "soft", "images_per_step": 4, "steps": 1},
     "few k-means": {"labels": "logits", "images_per_step": 3, "start": "k-means"},
+    "low resolution": {"parametrisation": "low-resolution", "downscale": 4},
+    "bases": {"parametrisation": "bases", "bases": 3, "downscale": 2, "start": "k-means"},
+    "all at once": {
+        **{"parametrisation": dd.Bases(bases=3, labels="logits"), "view": "digits"},
+        **{"images_per_step": 4, "rates_factor": 1.5, "keep": "best"},
+    },
     "view": {"view": "shift+rotate"},
     "own view": {"view": dd.views.Dsa()},
 }
@@ -76,3 +93,79 @@ def test_labels_have_an_outer_learning_rate_of_their_own() -> None:
 
     assert moved(labels_lr=0.01) == pytest.approx(0.01, rel=1e-3)
     assert moved() == pytest.approx(1.0, rel=1e-3), "outer_lr"
+
+
+def test_a_file_stores_parameters_in_place_of_the_images(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"iterations": 1, "validation": 0, "networks": 1}
+    bytes_of: dict[str, int] = {}
+    for name in ("plain", "low-resolution", "bases"):
+        made = dd.distill(DATA, dd.models.Linear(), parametrisation=name, **settings)
+        made.save(tmp_path / name)
+        again = dd.load(tmp_path / name)
+        assert torch.equal(again.inputs, made.inputs)
+        assert again.header.schema_version == (2 if name == "plain" else 3)
+        assert again.stored_bytes == made.stored_bytes
+        bytes_of[name] = made.stored_bytes
+    rest = 10 * 8 + 3 * 4  # labels and learning rates
+    assert bytes_of["plain"] == 10 * 28 * 28 * 4 + rest
+    assert bytes_of["low-resolution"] == 10 * 14 * 14 * 4 + rest
+    assert bytes_of["bases"] == 10 * 28 * 28 * 4 + 10 * 10 * 4 + rest
+    assert (tmp_path / "low-resolution").stat().st_size < (tmp_path / "plain").stat().st_size / 2
+
+
+def test_a_users_own_parametrisation_is_stored_as_images(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"iterations": 1, "validation": 0, "networks": 1}
+    made = dd.distill(DATA, dd.models.Linear(), parametrisation=Halved(), **settings)
+    made.save(tmp_path / "own")
+    again = dd.load(tmp_path / "own")
+    assert torch.equal(again.inputs, made.inputs)
+    assert not again.stored
+
+
+@dataclass(frozen=True)
+class Halved(dd.LowResolution):
+    """A user's own."""
+
+    def inputs(self, parameters: dict[str, torch.Tensor]) -> torch.Tensor:
+        return super().inputs(parameters) / 2
+
+
+KILLED = """
+import os, signal, sys
+from datadistill.cli.main import main
+from datadistill.runs import distillation
+advance = distillation.Distillation.advance
+
+def killed(self, state):
+    if state.outer_step == 23:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return advance(self, state)
+
+distillation.Distillation.advance = killed
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_process_killed_with_all_options_resumes_to_the_same_bytes(tmp_path: Path) -> None:
+    arguments = [
+        *arguments_with(tmp_path / "data.npz"),
+        *(
+            "--iterations",
+            "40",
+            "--parametrisation",
+            "bases",
+            "--bases",
+            "3",
+            "--labels",
+            "clipped",
+        ),
+        *("--images-per-step", "4", "--labels-lr", "0.1", "--view", "shift+contrast"),
+    ]
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    code, said = finish(start("distill", *arguments, "--run", str(whole)))
+    assert code == 0, said
+    process = start("distill", *arguments, "--run", str(killed), program=KILLED)
+    assert finish(process)[0] == -signal.SIGKILL
+    code, said = finish(start("resume", "--quiet", str(killed)))
+    assert code == 0, said
+    assert contents(killed) == contents(whole)

@@ -11,6 +11,7 @@ from ..core.distilled import Steps
 from ..core.network import Weights
 from ..core.objective import Objective
 from ..data import Normalization
+from ..data.whitening import Whitening
 from ..errors import ArtefactError, DataDistillError
 from ..models.description import Architecture
 from .architecture import FLOATS, fit
@@ -41,17 +42,20 @@ class UnsoundError(ArtefactError):
         return type(self), (self.found,)
 
 
-def check(steps: Steps, header: Header, carried: Weights) -> None:
+def check(
+    steps: Steps, header: Header, carried: Weights, whitening: Whitening | None = None
+) -> None:
     """Refuses tensors that do not fit each other or the header.
 
     Args:
         steps: The distilled data.
         header: What the file says of them.
         carried: All other tensors.
+        whitening: How real images are whitened, if they are.
     """
     _check_schedule(steps, header.schedule)
     _check_values(steps)
-    _check_normalization(steps.inputs, header.normalization)
+    _check_normalization(steps.inputs, header.normalization, whitening)
     _check_carried(carried, header)
     objective = built_in_objective(header)
     if header.claim and objective and header.claim.metric != objective.metric:
@@ -182,7 +186,9 @@ def _check_values(steps: Steps) -> None:
         raise UnsoundError("its labels are not all finite")
 
 
-def _check_normalization(inputs: Tensor, record: NormalizationRecord | None) -> None:
+def _check_normalization(
+    inputs: Tensor, record: NormalizationRecord | None, whitening: Whitening | None
+) -> None:
     if record is None:
         return
     channels = inputs.shape[-3] if inputs.ndim > 4 else 1
@@ -191,7 +197,7 @@ def _check_normalization(inputs: Tensor, record: NormalizationRecord | None) -> 
             raise UnsoundError(
                 f"its normalization has {len(values)} values of {name} for {channels} channel(s)"
             )
-    images = Normalization((*record.mean,), (*record.std,)).undo(inputs)
+    images = Normalization((*record.mean,), (*record.std,), whitening).undo(inputs)
     if not torch.isfinite(images).all():
         raise UnsoundError("its images are not all finite once their normalization is undone")
 

@@ -18,6 +18,8 @@ from ..files import write_atomically
 from ..reading import read_regular
 
 SCHEMA_VERSION = 2
+NEWEST = 3
+"""Of artefacts that earlier versions cannot use: inputs made of other tensors, or whitened."""
 Kind = Literal["artefact", "checkpoint"]
 KEYS: dict[Kind, str] = {"artefact": "datadistill", "checkpoint": "datadistill-checkpoint"}
 """The one metadata entry of the safetensors file."""
@@ -76,9 +78,9 @@ def decode(raw: bytes, kind: Kind, path: Path | str) -> tuple[dict[str, Tensor],
         raise _damaged(path, "its header cannot be read") from None
     if not isinstance(version, int) or version < 1:
         raise _damaged(path, f"its schema version is {version!r}")
-    if version > SCHEMA_VERSION:
+    if version > NEWEST:
         raise ArtefactError(
-            f"{path} has schema version {version}; this datadistill reads up to {SCHEMA_VERSION}.",
+            f"{path} has schema version {version}; this datadistill reads up to {NEWEST}.",
             "Upgrade datadistill to use it.",
         )
     claimed = header.pop("content_hash", None)

@@ -19,6 +19,7 @@ from ..core.update import UpdateRule, training
 from ..core.values import same, short
 from ..data import Normalization
 from ..data.running_statistics import Statistics
+from ..data.whitening import Whitening
 from ..engine import engine_for
 from ..errors import ArtefactError, PoolError
 from ..models.description import weights_hash
@@ -40,6 +41,12 @@ CARRY_LIMIT = 256 * 2**20
 """Bytes of initial weights and constants above which a file holds only their hash."""
 
 
+WHITENING = "whitening/"
+"""How the names of tensors begin by which real images are whitened."""
+STORED = "stored/"
+"""How the names of tensors begin from which the inputs are made."""
+
+
 @dataclass(frozen=True, repr=False)
 class DistilledData(Dataset[tuple[Tensor, Tensor]]):
     """Distilled data with all that is needed to use them again.
@@ -48,6 +55,8 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
 
     Attributes:
         steps: The tensors and their schedule.
+        stored: The tensors that the file stores in place of the inputs, if it does.
+        whitening: How real images are whitened, if they are.
         header: What they are for and how they were made.
         carried: What belongs to the network: ``initial/…``, the weights of a fixed
             initialization, and ``constants/…``, frozen parameters and buffers.
@@ -65,6 +74,8 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
     own_objective: Objective | None = field(default=None, compare=False)
     pool: Pool | None = field(default=None, compare=False)
     instead: Initialization | None = field(default=None, compare=False)
+    stored: Weights = field(default_factory=dict[str, Tensor])
+    whitening: Whitening | None = None
 
     __eq__ = same
 
@@ -87,7 +98,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
     def normalization(self) -> Normalization | None:
         """How real inputs are normalised for the networks; None if they need not be."""
         norm = self.header.normalization
-        return Normalization((*norm.mean,), (*norm.std,)) if norm else None
+        return Normalization((*norm.mean,), (*norm.std,), self.whitening) if norm else None
 
     @property
     def images(self) -> Tensor:
@@ -129,6 +140,12 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         """Bytes of all tensors, which are nearly those of the file."""
         own = {**self.steps.tensors, **self.carried}
         return sum(tensor.nbytes for tensor in own.values())
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the distilled data in the file: inputs as stored, labels, learning rates."""
+        inputs = self.stored.values() if self.stored else [self.inputs]
+        return sum(t.nbytes for t in (*inputs, self.labels, self.learning_rates))
 
     @property
     def cost(self) -> Cost | None:
@@ -242,7 +259,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
             NonFiniteError: The network has diverged.
         """
         network = self.network(module, device)
-        statistics = statistics_data(self.header, statistics, self.inputs.shape[2:])
+        statistics = statistics_data(self, statistics)
         measured = Statistics.of(statistics, self.inputs, network)
         if keep_weights:
             theta0 = network.stack([network.weights])
@@ -325,6 +342,12 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         if sum(t.numel() * t.element_size() for t in carried.values()) > carry_limit:
             header, carried = header.model_copy(update={"left_out": weights_hash(carried)}), {}
         tensors = {**self.steps.tensors, **carried}
+        if self.stored:
+            tensors.pop("inputs")
+            tensors |= {f"{STORED}{name}": tensor for name, tensor in self.stored.items()}
+        if self.whitening:
+            whitening = self.whitening.tensors().items()
+            tensors |= {f"{WHITENING}{name}": tensor for name, tensor in whitening}
         write_container(Path(path), tensors, header.model_dump(mode="json"))
 
     @property

@@ -19,6 +19,7 @@ from ..core.initialization import Initialization
 from ..core.inner_batches import InnerBatches
 from ..core.names import Scheme
 from ..core.objective import Objective
+from ..core.parametrisation import Parametrisation
 from ..core.seam import Record, Seam
 from ..core.update import UpdateRule
 from ..core.values import titled
@@ -49,6 +50,16 @@ def _check(seam: type[Seam], record: Record) -> None:
 def _checked(seam: type[Seam], record: Record) -> Record:
     check_plain(record)
     _check(seam, record)
+    return record
+
+
+def _restoring(record: Record) -> Record:
+    """A record of a parametrisation that is built in and stores something in place of inputs."""
+    check_plain(record)
+    name = record.get("name")
+    if name not in Parametrisation.names() or not Parametrisation.implementation(name).stores:
+        raise ValueError(f"its parametrisation is {str(name)[:100]!r}, which stores inputs")
+    _check(Parametrisation, record)
     return record
 
 
@@ -161,6 +172,8 @@ class Header(_Record):
     """The hash of initial weights and constants that were too large for the file."""
     objective: Annotated[Record, AfterValidator(partial(_checked, Objective))]
     update_rule: Annotated[Record, AfterValidator(partial(_checked, UpdateRule))]
+    parametrisation: Annotated[Record, AfterValidator(_restoring)] | None = None
+    """How the inputs are made of what is stored in place of them, if they are not stored."""
     schedule: Schedule
     normalization: NormalizationRecord | None
     class_names: list[Text] | None
@@ -170,6 +183,12 @@ class Header(_Record):
     engines: Engines = ()
     """The engines that computed the data, in order; none if that is not known."""
     versions: dict[str, Text]
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Files without what came later are read by earlier versions too."""
+        later = ("parametrisation",)
+        return {n: v for n, v in dump(self).items() if n not in later or v is not None}
 
     def __str__(self) -> str:
         reaches = f": {self.claim}" if self.claim else ""

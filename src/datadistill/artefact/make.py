@@ -2,22 +2,25 @@
 
 import json
 import platform
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..core.distilled import Steps
 from ..core.initialization import Initialization, networks_for
 from ..core.network import Network, Weights
 from ..core.objective import Objective
+from ..core.parametrisation import Parametrisation
 from ..core.update import UpdateRule
 from ..data import LabelledData
 from ..engine import Engines
 from ..models.description import describe
 from ..version import __version__
-from .container import SCHEMA_VERSION
+from .container import NEWEST, SCHEMA_VERSION
 from .distilled_data import DistilledData, belonging
 from .header import (
     Header,
@@ -39,6 +42,8 @@ def make(
     data: LabelledData,
     configuration: dict[str, Any],
     engines: Engines = (),
+    parametrisation: Parametrisation | None = None,
+    stored: Mapping[str, Tensor] = MappingProxyType({}),
 ) -> DistilledData:
     """Puts distilled data together with all that is needed to use them again.
 
@@ -52,15 +57,18 @@ def make(
         data: The real data they come from.
         configuration: All settings they were made with.
         engines: The engines that computed them, in order.
+        parametrisation: How their inputs are made of what is stored in place of them.
+        stored: What is stored in place of the inputs; empty if they are stored themselves.
     """
     norm = data.normalization
     epochs, count = steps.learning_rates.shape
     header = Header(
-        schema_version=SCHEMA_VERSION,
+        schema_version=NEWEST if stored or (norm and norm.whitening) else SCHEMA_VERSION,
         architecture=describe(network, module),
         initialization=InitializationRecord.model_validate(initialization.record()),
         objective=_plain(objective.record()),
         update_rule=_plain(rule.record()),
+        parametrisation=_plain(parametrisation.record()) if parametrisation and stored else None,
         schedule=Schedule(
             steps=count,
             epochs=epochs,
@@ -83,13 +91,19 @@ def make(
     if initialization.fixed:
         theta0 = initialization.sample(network, networks_for(0, "trained network", [0]))
         initial = {name: w[0] for name, w in theta0.items()}
+    stored = {name: tensor.cpu() for name, tensor in stored.items()}
+    tensors = {name: tensor.cpu() for name, tensor in steps.tensors.items()}
+    if parametrisation and stored:
+        tensors["inputs"] = parametrisation.inputs(stored)
     return DistilledData(
-        replace(steps, **{name: tensor.cpu() for name, tensor in steps.tensors.items()}),
+        replace(steps, **tensors),
         header,
         {name: t.cpu() for name, t in belonging(network, initial).items()},
         module,
         objective,
         getattr(initialization, "pool", None),
+        stored=stored,
+        whitening=norm.whitening if norm else None,
     )
 
 

@@ -9,8 +9,9 @@ from ..errors import ArtefactError
 from .bounds import DEPTH, is_deep
 from .checks import UnsoundError, check
 from .container import read_container
-from .distilled_data import DistilledData
+from .distilled_data import STORED, WHITENING, DistilledData
 from .header import Header
+from .restoring import restored, stored_in, whitening_of
 from .schema1 import upgraded
 
 FILE_NAME = "distilled.safetensors"
@@ -34,8 +35,10 @@ def load(path: str | Path) -> DistilledData:
         raw_header = upgraded(raw_header)
     try:
         header = Header.model_validate(raw_header)
-        learned = [tensors.pop(name) for name in LEARNED]
-        steps = Steps(*learned, inner=header.schedule.inner_batches)
+        stored = {n.removeprefix(STORED): tensors.pop(n) for n in stored_in(tensors, header)}
+        white = {n: tensors.pop(n) for n in [*tensors] if n.startswith(WHITENING)}
+        held = LEARNED[1:] if header.parametrisation else LEARNED
+        learned = [tensors.pop(name) for name in held]
     except ValidationError as error:
         first = error.errors()[0]
         field_name = ".".join(map(str, first["loc"]))[:100]
@@ -44,10 +47,14 @@ def load(path: str | Path) -> DistilledData:
     except KeyError as error:
         raise _unsound(path, f"it has no tensor {error}") from error
     try:
-        check(steps, header, tensors)
+        if header.parametrisation:
+            learned = [restored(stored, header), *learned]
+        steps = Steps(*learned, inner=header.schedule.inner_batches)
+        whitening = whitening_of(white, header, steps.inputs.shape[2:])
+        check(steps, header, tensors, whitening)
     except UnsoundError as error:
         raise _unsound(path, error.found) from None
-    return DistilledData(steps, header, carried=tensors)
+    return DistilledData(steps, header, carried=tensors, stored=stored, whitening=whitening)
 
 
 def artefact_at(path: str | Path) -> Path:

@@ -3,7 +3,9 @@
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+from torch import Tensor
 
 from .. import data
 from ..core.objective import Objective
@@ -15,8 +17,27 @@ from ..errors import DataWarning
 from .header import Header
 
 
+class Artefact(Protocol):
+    """What is needed of a :class:`DistilledData`."""
+
+    @property
+    def header(self) -> Header:
+        """Its header."""
+        ...
+
+    @property
+    def inputs(self) -> Tensor:
+        """The distilled inputs."""
+        ...
+
+    @property
+    def normalization(self) -> Normalization | None:
+        """How real inputs are normalised."""
+        ...
+
+
 def real_data(
-    header: Header,
+    distilled: Artefact,
     source: Any,
     split: str = "test",
     *,
@@ -29,15 +50,14 @@ def real_data(
     are numbered as in the artefact, by their names.
 
     Args:
-        header: The header of the artefact.
+        distilled: The artefact.
         source: Real data in any form of :func:`as_data`, or a name or path for
             :func:`datadistill.data.load`.
         split: Which split of data by name; the name of the split, for data without one.
         input_shape: The shape of one distilled input, to which data by name are resized.
         has_classes: Whether labels are classes; by default as the artefact's objective says.
     """
-    recorded = header.normalization
-    norm = Normalization((*recorded.mean,), (*recorded.std,)) if recorded else None
+    header, norm = distilled.header, distilled.normalization
     if isinstance(source, str | Path):
         shape = image_shape(input_shape)
         train, test = data.load(source, normalization=norm, **shape)
@@ -50,17 +70,17 @@ def real_data(
     return _normalized(real, norm)
 
 
-def statistics_data(header: Header, given: Any, input_shape: tuple[int, ...] = ()) -> Any:
+def statistics_data(distilled: Artefact, given: Any) -> Any:
     """Converts the data that running statistics are measured on, as :func:`real_data` does.
 
     Args:
-        header: The header of the artefact.
+        distilled: The artefact.
         given: Real data in any form, or None or ``"batch"``, which stay as they are.
-        input_shape: The shape of one distilled input.
     """
     if given is None or (isinstance(given, str) and given == BATCH):
         return given
-    return real_data(header, given, "train", input_shape=input_shape, has_classes=False)
+    shape = distilled.inputs.shape[2:]
+    return real_data(distilled, given, "train", input_shape=shape, has_classes=False)
 
 
 def image_shape(input_shape: tuple[int, ...]) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class DataChoice(Common):
             augment=augment,
             normalization=distilled.normalization,
         )
-        train, test = (real_data(distilled.header, split, split.split) for split in splits)
+        train, test = (real_data(distilled, split, split.split) for split in splits)
         return train, test
 
 

@@ -32,6 +32,14 @@ class Ordinary(Common):
 
     ordinary: Switch = False
     """Train on the distilled images as on any data set: shuffled minibatches, no schedule."""
+    protocol: Literal["ours", "field", "vico"] = "ours"
+    """ours: the schedule of the artefact. field: fresh networks, sgd with momentum 0.9 and weight
+    decay 0.0005, 1,000 epochs, as DD-Ranking. vico: 300 epochs, the learning rate × 0.1 at half, as
+    the code of DC and DSA. The next four flags change them."""
+    hard_labels: Switch = False
+    """Train on the most probable class of soft labels, not on the labels themselves."""
+    scores: Switch = False
+    """With --protocol field or vico: DD-Ranking's label-robust and augmentation-robust scores."""
     optimizer: Literal["sgd", "adam"] | None = None
     """Optimizer of ordinary training: sgd with momentum 0.9 (the default), or adam."""
     lr: float | None = None
@@ -45,17 +53,26 @@ class Ordinary(Common):
         """Ordinary training, if it is asked for."""
         flags = ("optimizer", "lr", "epochs", "batch_size")
         given = {name: getattr(self, name) for name in flags if getattr(self, name) is not None}
-        if given and not self.ordinary:
+        given |= {"hard_labels": True} if self.hard_labels else {}
+        if self.scores and self.protocol == "ours":
+            raise ConfigError("--scores needs --protocol field or vico.", "Add one of them.")
+        if self.ordinary and self.protocol != "ours":
+            raise ConfigError(
+                f"--protocol {self.protocol} is ordinary training already.",
+                "Leave --ordinary out.",
+            )
+        if given and not self.ordinary and self.protocol == "ours":
             flag = next(iter(given)).replace("_", "-")
             raise ConfigError(
                 f"--{flag} needs --ordinary: distilled data have a schedule of their own.",
-                f"Add --ordinary, or leave --{flag} out.",
+                f"Add --ordinary or --protocol field, or leave --{flag} out.",
             )
-        if not self.ordinary:
+        if not self.ordinary and self.protocol == "ours":
             return None
-        from ..evaluation import OrdinaryTraining
+        from ..evaluation import PROTOCOLS, OrdinaryTraining
 
-        return OrdinaryTraining(**given)
+        known = PROTOCOLS.get(self.protocol)
+        return replace(known.training if known else OrdinaryTraining(), **given)
 
 
 @dataclass(frozen=True)
@@ -116,13 +133,23 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
         from .artefacts import artefact_at, as_run_says
 
         distilled = self.load_artefact(artefact_at(self.artefact))
-        as_run_says(self, distilled)._measure(distilled, ordinary)
+        as_run_says(self, distilled)._of_protocol()._measure(distilled, ordinary)
+
+    def _of_protocol(self) -> Evaluate:
+        """The command with the networks that its protocol asks for."""
+        if self.protocol == "ours":
+            return self
+        from ..evaluation import PROTOCOLS
+
+        networks = self.networks or PROTOCOLS[self.protocol].networks
+        return replace(self, networks=networks, initialization=self.initialization or "random")
 
     def _measure(self, distilled: DistilledData, ordinary: OrdinaryTraining | None) -> None:
         from ..core.initialization import RandomInit
         from ..runs.team.processes import together
         from .artefacts import data_name
         from .figures import class_table, curve_table
+        from .outcome import stored_text
 
         if self.initialization == RandomInit.name:
             scheme = distilled.header.initialization.scheme
@@ -147,6 +174,9 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
         if self.baselines:
             self._compare(distilled, train, test)
             return
+        if self.scores and ordinary:
+            self._score(distilled, train, test, ordinary)
+            return
         with together() as team, self.bars() as progress:
             data = test if self.split == "test" else train
             real = data, self.statistics_for(distilled, self.statistics)
@@ -155,10 +185,40 @@ class Evaluate(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             out.print_json(json.dumps(self._as_json(results)))
             return
         out.print(str(results[-1]), markup=False)
+        self.say(stored_text(distilled))
         if self.curve:
             out.print(curve_table(results, distilled))
         if self.per_class:
             out.print(class_table(results[-1]))
+
+    def _score(
+        self,
+        distilled: DistilledData,
+        train: LabelledData,
+        test: LabelledData,
+        training: OrdinaryTraining,
+    ) -> None:
+        """Prints DD-Ranking's scores, and the accuracies that they are made of."""
+        from ..tables import measure_robustness
+        from .figures import robustness_table
+
+        with self.bars() as progress:
+            found = measure_robustness(
+                distilled,
+                train,
+                test,
+                training,
+                networks=self.networks or 1,
+                module=self._module(distilled),
+                seed=self.seed,
+                device=self.device,
+                progress=progress,
+            )
+        if self.json:
+            out.print_json(json.dumps({"artefact": str(self.artefact), **found.as_json()}))
+        else:
+            out.print(f"{training}; {self.networks} network(s) each", markup=False)
+            out.print(robustness_table(found))
 
     def _set_threads(self) -> None:
         """Sets the number of threads that is asked for, or tells the one that torch takes."""

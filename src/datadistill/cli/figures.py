@@ -8,6 +8,7 @@ from rich.table import Table
 
 from ..artefact import DistilledData
 from ..evaluation import Evaluation
+from ..tables import Robustness
 
 
 def curve_table(results: list[Evaluation], distilled: DistilledData) -> Table:
@@ -27,6 +28,26 @@ def class_table(result: Evaluation) -> Table:
     table = Table("class", "examples", result.metric, box=None)
     for one in result.by_class:
         table.add_row(one.name, str(one.examples), figure(one.mean, one.std, result.metric))
+    return table
+
+
+def robustness_table(found: Robustness) -> Table:
+    """DD-Ranking's scores, below the accuracies that they are made of."""
+    table = Table("", "%", box=None)
+    rows = {
+        "all real data": found.full,
+        "distilled, hard labels": found.hard,
+        "distilled": found.own,
+        "random real": found.random,
+        "distilled, augmented": found.own_viewed,
+        "random real, augmented": found.random_viewed,
+        "hard label recovery": found.hard_label_recovery,
+        "improvement over random": found.improvement_over_random,
+        "label-robust score": found.label_robust_score,
+        "augmentation-robust score": found.augmentation_robust_score,
+    }
+    for name, value in rows.items():
+        table.add_row(name, f"{100 * value:.2f}")
     return table
 
 

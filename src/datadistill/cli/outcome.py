@@ -2,12 +2,12 @@
 
 from .. import hints
 from ..artefact import DistilledData
-from ..core.seam import parse
 from ..data import decoder_of
 from ..pixels import are_images
 from ..report import draw
 from ..report.decoded import write_decoded
 from ..report.making import tell, write_page
+from ..report.usage import needed
 from ..runs.store.folder import RunFolder
 from .artefacts import config_of
 from .console import Common, out
@@ -16,6 +16,7 @@ from .console import Common, out
 def show_result(command: Common, distilled: DistilledData, folder: RunFolder) -> None:
     """Draws the distilled data of a run, and prints their result and their files."""
     out.print(str(distilled.claim), markup=False)
+    command.say(stored_text(distilled))
     out.print(f"run: {folder.path}", markup=False)
     out.print(f"distilled data: {folder.distilled}", markup=False)
     config = config_of(folder.path)
@@ -27,16 +28,13 @@ def show_result(command: Common, distilled: DistilledData, folder: RunFolder) ->
         out.print(f"picture: {folder.picture}", markup=False)
     write_page(folder.report, [tell(folder.path, None)])
     out.print(f"report: {folder.report}", markup=False)
-    command.say(f"More on that page: {hints.command('report', folder.path)}")
-    command.say(f"Use them: {hints.command('train', folder.path, *_needed(distilled))}")
+    command.say(f"More on that page: {hints.command('report', folder.path, *needed(distilled))}")
+    command.say(f"Use them: {hints.command('train', folder.path, *needed(distilled))}")
 
 
-def _needed(distilled: DistilledData) -> list[str]:
-    """The words that ``datadistill train`` needs: the user's own code, which no file names."""
-    given, words = distilled.header.configuration, list[str]()
-    for setting in ("model", "objective", "update_rule", "initialization"):
-        if ":" in (given.get(setting) or ""):
-            words += [hints.flag(setting), parse(given[setting])[0]]
-            if setting == "model" and given["model_args"]:
-                words += ["--model-args", *given["model_args"]]
-    return words
+def stored_text(distilled: DistilledData) -> str:
+    """What distilled data take in their file, by which methods are compared."""
+    return (
+        f"Stored bytes: {distilled.stored_bytes:,} ({len(distilled)} images, their labels and "
+        f"{distilled.learning_rates.numel()} learning rates)."
+    )

@@ -74,7 +74,8 @@ class Train(DataChoice, ModelChoice, PoolChoice, CodeChoice):
         if any(name.endswith(MEAN) for name in weights):
             self.say(f"Its running statistics are those of {self.statistics or DISTILLED}.")
         if norm:
+            then = ", then whitened: dd.load(…).normalization.apply(pixels)"
             self.say(
                 f"Its inputs are pixels in [0, 1], normalised with mean {norm.mean} "
-                f"and std {norm.std}."
+                f"and std {norm.std}{then if norm.whitening else ''}."
             )

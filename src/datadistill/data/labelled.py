@@ -241,6 +241,12 @@ class LabelledData(Dataset[tuple[Tensor, Tensor]]):
                 f"{len(norm.mean)} channel(s).",
                 "Give one mean and standard deviation for every channel.",
             )
+        if norm is not None and norm.whitening and norm.whitening.size != shape.numel():
+            raise DataError(
+                f"{where} has inputs of shape {tuple(shape)}, but a whitening for images of "
+                f"{norm.whitening.size} numbers.",
+                "Load images of the size that was whitened.",
+            )
 
     def _check_labels(self, where: str) -> None:
         if self.labels.is_floating_point():

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from ..core.values import one_line
+from ..errors import DataError
+from .whitening import Whitening
 
 AT_ONCE = 1024
 MOST_MEASURED = 100_000
@@ -31,10 +33,11 @@ class Pixels(Protocol):
 
 @dataclass(frozen=True)
 class Normalization:
-    """Mean and standard deviation of each channel, for pixels in [0, 1]."""
+    """Mean and standard deviation of each channel, for pixels in [0, 1]; then perhaps whitening."""
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    whitening: Whitening | None = None
 
     __repr__ = one_line
 
@@ -61,17 +64,17 @@ class Normalization:
     def apply(self, images: Tensor) -> Tensor:
         """Pixels in [0, 1] → normalised space; images are (…, channels, height, width)."""
         mean, std = self._columns(images)
-        return (images - mean) / std
+        return self._whitened((images - mean) / std)
 
     def apply_(self, images: Tensor) -> Tensor:
         """The same in place, which takes half the time for large batches."""
         mean, std = self._columns(images)
-        return images.sub_(mean).div_(std)
+        return self._whitened(images.sub_(mean).div_(std))
 
     def undo(self, images: Tensor) -> Tensor:
         """Normalised space → pixels, mostly in [0, 1]."""
         mean, std = self._columns(images)
-        return images * std + mean
+        return (self.whitening.undo(images) if self.whitening else images) * std + mean
 
     def with_channels(self, channels: int) -> "Normalization":
         """The same for grey images converted to colour, or colour images converted to grey.
@@ -81,9 +84,17 @@ class Normalization:
         """
         if channels == len(self.mean):
             return self
+        if self.whitening:
+            raise DataError(
+                f"Images of {channels} channel(s) cannot be whitened as those of {len(self.mean)}.",
+                f"Load the images with channels={len(self.mean)}.",
+            )
         if channels == 3:
             return Normalization(self.mean * 3, self.std * 3)
         return Normalization((_grey(self.mean),), (_grey(self.std),))
+
+    def _whitened(self, images: Tensor) -> Tensor:
+        return self.whitening.apply(images) if self.whitening else images
 
     def _columns(self, images: Tensor) -> tuple[Tensor, Tensor]:
         mean, std = images.new_tensor(self.mean), images.new_tensor(self.std)

@@ -4,10 +4,15 @@ from dataclasses import replace
 
 import torch
 
+from ..errors import DataError
 from .labelled import LabelledData
 from .labels import in_order_of
-from .normalization import IMAGENET, Normalization
+from .normalization import AT_ONCE, IMAGENET, Normalization
 from .options import Statistics
+from .whitening import Whitening
+
+MOST_WHITENED = 20_000
+"""Training images that a whitening is fitted to at most, evenly spaced."""
 
 
 def normalized_with(
@@ -16,11 +21,13 @@ def normalized_with(
     """Returns both splits, their bytes normalised with other statistics.
 
     Args:
-        statistics: ``data`` for those of the training images, ``imagenet``, or others; None leaves
-            the data alone.
+        statistics: ``data`` for those of the training images, ``imagenet``, or others; ``zca``
+            whitens the images, too; None leaves the data alone.
         train: The training data.
         test: The test data.
     """
+    if statistics == "zca":
+        return _whitened(train, test)
     if statistics is None or not has_pixels(train):
         return train, test
     if statistics == "data":
@@ -32,6 +39,22 @@ def normalized_with(
             return train, test
         found = found.with_channels(channels)
     return replace(train, normalization=found), replace(test, normalization=found)
+
+
+def _whitened(train: LabelledData, test: LabelledData) -> tuple[LabelledData, LabelledData]:
+    """Both splits, whitened as the training images have it."""
+    if not has_pixels(train):
+        raise DataError(
+            f"{train.name} cannot be whitened: its inputs are not images as bytes.",
+            "Leave zca out.",
+        )
+    norm = train.normalization or Normalization.measured(train.inputs)
+    plain = replace(train, normalization=norm)
+    chosen = torch.arange(0, len(train), max(1, -(-len(train) // MOST_WHITENED))).split(AT_ONCE)
+    cpu = torch.device("cpu")
+    whitening = Whitening.fitted(plain.batch(part, cpu, torch.float32)[0] for part in chosen)
+    norm = replace(norm, whitening=whitening)
+    return replace(train, normalization=norm), replace(test, normalization=norm)
 
 
 def like(other: LabelledData, data: LabelledData) -> LabelledData:

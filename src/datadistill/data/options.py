@@ -9,7 +9,8 @@ from .images.decoding_pool import CACHE_BYTES, DecodingPool
 from .normalization import Normalization
 
 LARGEST = 4096
-Statistics = Normalization | Literal["data", "imagenet"] | None
+KNOWN = ("data", "imagenet", "zca")
+Statistics = Normalization | Literal["data", "imagenet", "zca"] | None
 """What pixels are normalised with; None for what the data set has by default."""
 
 
@@ -25,7 +26,8 @@ class Options:
         workers: Processes that decode image files; 0 for none, one per core by default.
         cache_bytes: How many bytes of decoded image files to keep.
         normalization: What pixels are normalised with: the statistics of the training ``data``,
-            those of ``imagenet``, or others; the data set's own by default.
+            those of ``imagenet``, or others; ``zca`` whitens them, too; the data set's own by
+            default.
     """
 
     size: int | None = None
@@ -49,9 +51,9 @@ class Options:
             )
         if self.workers is not None and self.workers < 0:
             raise ConfigError(f"workers is {self.workers}.", "Set it to at least 0.")
-        if isinstance(self.normalization, str) and self.normalization not in ("data", "imagenet"):
+        if isinstance(self.normalization, str) and self.normalization not in KNOWN:
             raise ConfigError(
-                f"normalization is {self.normalization!r}.", "Set it to data or imagenet."
+                f"normalization is {self.normalization!r}.", "Set it to data, imagenet or zca."
             )
         if self.cache_bytes < 0:
             raise ConfigError(f"cache_bytes is {self.cache_bytes}.", "Set it to at least 0.")

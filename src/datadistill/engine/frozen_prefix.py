@@ -108,6 +108,11 @@ class FrozenFeatures(Parametrisation):
         """The images."""
         return self.inner.images(parameters)
 
+    @property
+    def of_images(self) -> Parametrisation:
+        """That of the images."""
+        return self.inner
+
     def project(self, learned: dict[str, Tensor]) -> dict[str, Tensor]:
         """As for the images."""
         return self.inner.project(learned)

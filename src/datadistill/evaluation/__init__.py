@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .held_out import HeldOut
     from .ordinary import OrdinaryTraining, evaluate_ordinary
     from .poisoning import Attack, Attacked, Victims, attack, victims_of
+    from .protocol import PROTOCOLS, Protocol
     from .rate_search import LEARNING_RATES, search, with_rate
     from .reference import FullTraining, train_on_all
     from .result import ClassScore, Evaluation
@@ -23,6 +24,7 @@ else:
 __all__ = [
     "DEFAULT_BYTES",
     "LEARNING_RATES",
+    "PROTOCOLS",
     "Attack",
     "Attacked",
     "ClaimError",
@@ -33,6 +35,7 @@ __all__ = [
     "FullTraining",
     "HeldOut",
     "OrdinaryTraining",
+    "Protocol",
     "Verification",
     "Victims",
     "attack",

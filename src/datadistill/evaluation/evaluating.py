@@ -116,7 +116,7 @@ def _curve(
     progress: ProgressCallback,
 ) -> list[Evaluation]:
     distilled = learners.distilled
-    statistics = statistics_data(distilled.header, statistics, distilled.inputs.shape[2:])
+    statistics = statistics_data(distilled, statistics)
     found = train_and_score(
         distilled.steps,
         held_out,

@@ -58,7 +58,7 @@ class Learners:
         if not isinstance(distilled, DistilledData):
             distilled = load(distilled)
         data = real_data(
-            distilled.header,
+            distilled,
             data,
             input_shape=distilled.inputs.shape[2:],
             has_classes=distilled.objective.has_classes,
@@ -96,7 +96,7 @@ class Learners:
     def statistics(self, given: Any) -> Statistics:
         """What the running statistics of the networks are measured on; see :func:`evaluate`."""
         inputs = self.distilled.inputs
-        given = statistics_data(self.distilled.header, given, inputs.shape[2:])
+        given = statistics_data(self.distilled, given)
         return Statistics.of(given, inputs, self.network)
 
     def held_out(self, seed: int, memory: int, team: Team) -> HeldOut:

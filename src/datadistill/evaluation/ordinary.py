@@ -14,8 +14,10 @@ from ..core.distilled import Step, Steps
 from ..core.engine import Engine
 from ..core.network import Weights
 from ..core.random import stream
-from ..core.update import Momentum, training
+from ..core.update import Momentum, WeightDecay, training
+from ..core.update.loop import Rule
 from ..core.variety import ORDINARY
+from ..core.view import View
 from ..engine import ALONE, Team, engine_for
 from ..engine.in_place import InPlaceAdam
 from ..engine.side_by_side import DEFAULT_BYTES
@@ -45,12 +47,20 @@ class OrdinaryTraining:
         lr: Learning rate; 0.01 for sgd and 0.001 for adam by default.
         epochs: Passes over the distilled images, each in a new order.
         batch_size: Images of a minibatch.
+        weight_decay: Of sgd: this times the weights is added to the gradient.
+        drop: Factor on the learning rate in the second half of the epochs.
+        hard_labels: Train on the most probable class of soft labels.
+        view: Random transformations of the images, one for each minibatch.
     """
 
     optimizer: OptimizerName = "sgd"
     lr: float | None = None
     epochs: int = 30
     batch_size: int = 10
+    weight_decay: float = 0.0
+    drop: float = 1.0
+    hard_labels: bool = False
+    view: View | None = None
 
     def __post_init__(self) -> None:
         if self.optimizer not in RATES:
@@ -58,6 +68,13 @@ class OrdinaryTraining:
                 f"There is no optimizer {self.optimizer!r} for ordinary training.",
                 f"Choose one of: {', '.join(RATES)}.",
             )
+        if not 0 <= self.weight_decay < math.inf or (self.weight_decay and self.optimizer != "sgd"):
+            raise ConfigError(
+                f"weight_decay is {self.weight_decay} for {self.optimizer}.",
+                "Set it to at least 0; above 0 it is for sgd.",
+            )
+        if not 0 < self.drop < math.inf:
+            raise ConfigError(f"drop is {self.drop}.", "Set it to a positive number.")
         if not 0 < self.rate < math.inf:
             raise ConfigError(f"lr is {self.lr}.", "Set it to a positive number.")
         for name in ("epochs", "batch_size"):
@@ -70,10 +87,30 @@ class OrdinaryTraining:
         return RATES[self.optimizer] if self.lr is None else self.lr
 
     def __str__(self) -> str:
-        return (
+        more = [
+            f"weight decay {self.weight_decay:g}" if self.weight_decay else "",
+            f"lr × {self.drop:g} at half" if self.drop != 1 else "",
+            "hard labels" if self.hard_labels else "",
+            f"view {self.view.text}" if self.view else "",
+        ]
+        said = (
             f"ordinary training: {self.optimizer}, lr {self.rate:g}, {self.epochs} epochs, "
             f"minibatches of {self.batch_size}"
         )
+        return ", ".join([said, *filter(None, more)])
+
+    @property
+    def rule(self) -> Rule:
+        """The update rule."""
+        rule = RULES[self.optimizer]
+        if self.weight_decay and isinstance(rule, Momentum):
+            return WeightDecay(self.weight_decay, rule)
+        return rule
+
+    def rate_at(self, update: int, examples: int) -> float:
+        """The learning rate of an update, counted from 0."""
+        epoch = update // math.ceil(examples / self.batch_size)
+        return self.rate * (self.drop if 2 * epoch >= self.epochs else 1.0)
 
     def minibatches(self, seed: int, number: int, examples: int) -> Iterator[Tensor]:
         """The indices of every minibatch that network ``number`` sees."""
@@ -139,13 +176,27 @@ def evaluate_ordinary(
 def _learning(engine: Engine, steps: Steps, ordinary: OrdinaryTraining, seed: int) -> Learn:
     """Training on all images in minibatches, each network's in an order of its own."""
     inputs, labels = steps.inputs.flatten(0, 1), steps.labels.flatten(0, 1)
-    rate = torch.tensor(ordinary.rate, dtype=inputs.dtype, device=inputs.device)
+    if ordinary.hard_labels and labels.is_floating_point():
+        labels = labels.argmax(-1) if labels.ndim > 1 else labels.round().long()
 
     def learn(theta0: Weights, numbers: range) -> Iterator[Weights]:
         orders = [ordinary.minibatches(seed, number, len(inputs)) for number in numbers]
         chosen = (torch.stack(each).to(inputs.device) for each in zip(*orders, strict=True))
-        rates = rate.expand(len(numbers))  # one for each network: each has a batch of its own
-        batches = (Step(inputs[indices], labels[indices], rates) for indices in chosen)
-        return training(RULES[ordinary.optimizer], engine, theta0, batches)
+
+        def batches() -> Iterator[Step]:
+            for t, indices in enumerate(chosen):
+                # One rate for each network: each has a batch of its own.
+                rates = inputs.new_full((len(numbers),), ordinary.rate_at(t, len(inputs)))
+                yield Step(_seen(inputs[indices], ordinary, seed, t), labels[indices], rates)
+
+        return training(ordinary.rule, engine, theta0, batches())
 
     return learn
+
+
+def _seen(images: Tensor, ordinary: OrdinaryTraining, seed: int, update: int) -> Tensor:
+    """The minibatches (J, N, …) of an update as the view shows them."""
+    if ordinary.view is None:
+        return images
+    look = ordinary.view.draw(stream(seed, "view of ordinary training", update))
+    return look(images.flatten(0, 1)).reshape(images.shape)

@@ -75,7 +75,7 @@ def export(
     if test is not None:
         shape = distilled.inputs.shape[2:]
         has_classes = distilled.objective.has_classes
-        test = real_data(distilled.header, test, input_shape=shape, has_classes=has_classes)
+        test = real_data(distilled, test, input_shape=shape, has_classes=has_classes)
     own = OwnNetwork(model, model_args) if model else None
     return write_script(distilled, folder, test, own)
 

@@ -101,6 +101,8 @@ def card(distilled: DistilledData) -> str:
     how = "Real inputs are used unchanged, not normalised."
     if norm:
         how = f"Real pixels in [0, 1] are normalised with mean {norm.mean} and std {norm.std}."
+        if norm.whitening:
+            how += " They are then whitened: dd.load(…).normalization.apply(pixels)."
     return CARD.format(
         title=json.dumps(f"{header.data}, distilled"),  # a string of YAML, whatever the name holds
         count=len(distilled),

@@ -117,6 +117,11 @@ if __name__ == "__main__":
 def _settings(distilled: DistilledData, network: Network) -> dict[str, Any]:
     """All that the script has to know, in plain Python values."""
     header, claim, norm = distilled.header, distilled.claim, distilled.normalization
+    if norm and norm.whitening:
+        raise ConfigError(
+            "These distilled data are for whitened images, which a script does not know.",
+            "Export them in another format, or use dd.load(…).train().",
+        )
     rule, objective = header.update_rule, built_in_objective(header)
     for name in (rule["name"], rule.get("rule", rule)["name"]):
         if name not in RULES:
@@ -124,6 +129,11 @@ def _settings(distilled: DistilledData, network: Network) -> dict[str, Any]:
                 f"These distilled data have the update rule {name}, which a script does not know.",
                 "Export them in another format, or use dd.load(…).train().",
             )
+    if header.schedule.inner:
+        raise ConfigError(
+            "Updates on these distilled data draw their images at random; a script takes them all.",
+            "Export them in another format, or use dd.load(…).train().",
+        )
     dtypes = {str(w.dtype) for w in network.weights.values()}
     known = [kind.inner_loss for kind in (Classification, Regression)]
     if objective is None or type(objective).inner_loss not in known or len(dtypes) > 1:

@@ -150,7 +150,7 @@ def real_test(
         normalization=distilled.normalization,
         **image_shape(distilled.inputs.shape[2:]),
     )
-    test = real_data(distilled.header, test, test.split)
+    test = real_data(distilled, test, test.split)
     check_inputs(distilled.inputs.shape[2:], test)
     return test
 

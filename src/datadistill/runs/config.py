@@ -30,6 +30,9 @@ OUTER = tuple(f.name for f in fields(Outer) if f.name not in ("iterations", "see
 COMPUTING = ("micro_batch", "compiled")
 """Settings of the unroll that change no result."""
 BEYOND: dict[str, Any] = {
+    "parametrisation": "plain",
+    "bases": None,
+    "downscale": None,
     "labels": None,
     "view": None,
     "architectures": (),

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -244,7 +244,7 @@ class Distillation:
         reached = self._validation.measure(self.distilled(steps, state.outer_step))
         if not math.isfinite(reached.mean):  # networks that diverged have no mean squared error
             return None
-        return Measured(state.outer_step, steps, reached.claim())
+        return Measured(state.outer_step, steps, reached.claim(), self._stored(state))
 
     @property
     def validation_networks(self) -> int:
@@ -262,7 +262,8 @@ class Distillation:
     def last(self, state: RunState) -> DistilledData:
         """The distilled data of the last outer step, with what they reach on held-out data."""
         engines = self._engines(state, state.outer_step)
-        made = self.distilled(self.images(state.distiller), state.outer_step, engines)
+        images, stored = self.images(state.distiller), self._stored(state.distiller)
+        made = self.distilled(images, state.outer_step, engines, stored)
         return made.with_claim(state.reached.reached) if state.reached else made
 
     def best(self, state: RunState) -> DistilledData | None:
@@ -271,7 +272,8 @@ class Distillation:
         if best is None:
             return None
         engines = self._engines(state, best.outer_step)
-        return self.distilled(best.steps, best.outer_step, engines).with_claim(best.reached)
+        made = self.distilled(best.steps, best.outer_step, engines, best.stored)
+        return made.with_claim(best.reached)
 
     def kept(self, state: RunState) -> DistilledData:
         """The result of a run: the best or the last, as the configuration says."""
@@ -284,8 +286,26 @@ class Distillation:
         past = tuple(one for one in state.engines if one.outer_step <= outer_step)
         return continued(past, state.outer_step + 1, self.engine_record)
 
-    def distilled(self, steps: Steps, outer_step: int, engines: Engines = ()) -> DistilledData:
-        """Distilled data with all that is needed to use them."""
+    def _stored(self, state: DistillerState) -> dict[str, Tensor]:
+        """What an artefact stores in place of the inputs; a user's own cannot make them again."""
+        own = ":" in self.distiller.parametrisation.of_images.name
+        return {} if own else self.distiller.parametrisation.of_images.stored(state.kept)
+
+    def distilled(
+        self,
+        steps: Steps,
+        outer_step: int,
+        engines: Engines = (),
+        stored: Mapping[str, Tensor] | None = None,
+    ) -> DistilledData:
+        """Distilled data with all that is needed to use them.
+
+        Args:
+            steps: The distilled data.
+            outer_step: Their outer step.
+            engines: The engines that computed them.
+            stored: What the artefact stores in place of their inputs, if it does.
+        """
         distiller = self.distiller
         settings: dict[str, Any] = self.config.mapping()
         rates = steps.learning_rates * self.config.rates_factor
@@ -306,6 +326,8 @@ class Distillation:
                 "training_examples": len(self.data),
             },
             engines=engines,
+            parametrisation=distiller.parametrisation.of_images,
+            stored=stored or {},
         )
 
     def batch(self, t: int) -> tuple[Tensor, Tensor]:

@@ -24,8 +24,14 @@ class LearnedSettings(Learned):
     """What is learned: the distilled data and their learning rates."""
 
     parametrisation: str = "plain"
-    """How what is learned becomes distilled data: plain, soft-labels, or your own as
-    package.module:Class or file.py:Class."""
+    """How what is learned becomes distilled data: plain; soft-labels; low-resolution, small images
+    that are enlarged; bases, mixtures of a few images; or your own as package.module:Class or
+    file.py:Class."""
+    bases: int | None = None
+    """Images that all distilled ones are mixtures of, for bases. 10 by default."""
+    downscale: int | None = None
+    """Factor by which stored images are smaller than distilled ones: for low-resolution (2 by
+    default) and bases (1)."""
     learn_rates: bool = True
     """Learn the learning rates."""
     learn_labels: bool | None = None
@@ -47,6 +53,7 @@ class LearnedSettings(Learned):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._require_positive("rates_factor")
+        self._require_count("bases", "downscale")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,9 +164,9 @@ class DataSettings(Settings):
     """1 for grey images, 3 for colour. By default the data set's own."""
     augment: bool | None = None
     """Augment real images. By default where the paper does."""
-    normalization: Literal["data", "imagenet"] | None = None
+    normalization: Literal["data", "imagenet", "zca"] | None = None
     """Mean and standard deviation to normalise pixels with: those of the training data (the default
-    for your own), or of ImageNet, for networks pre-trained on it."""
+    for your own), or of ImageNet, for networks pre-trained on it. zca: whiten the images, too."""
     validation: float = 0.1
     """Share of the training data held out to measure progress."""
 

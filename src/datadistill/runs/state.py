@@ -21,11 +21,19 @@ NOISE = 2.0
 
 @dataclass(frozen=True)
 class Measured:
-    """Distilled data of some outer step, and what they reach on held-out training data."""
+    """Distilled data of some outer step, and what they reach on held-out training data.
+
+    Attributes:
+        outer_step: Which.
+        steps: The distilled data.
+        reached: What they reach.
+        stored: The parameters that an artefact stores in place of the inputs, if it does.
+    """
 
     outer_step: int
     steps: Steps
     reached: Claim
+    stored: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
 
     __repr__ = one_line
     __eq__ = same

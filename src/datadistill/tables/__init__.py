@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .image_sets import Counts
     from .linear import LinearBound, linear_bound
     from .poisoning import PoisoningRow, poisoning_table
+    from .robustness import Robustness, measure_robustness
     from .rows import BaselineTable, TableRow
 else:
     __getattr__, __dir__ = on_first_use(__name__)
@@ -21,10 +22,12 @@ __all__ = [
     "Counts",
     "LinearBound",
     "PoisoningRow",
+    "Robustness",
     "TableRow",
     "TableSettings",
     "baseline_table",
     "compare",
     "linear_bound",
+    "measure_robustness",
     "poisoning_table",
 ]

@@ -59,8 +59,8 @@ def baseline_table(
             interrupted call can be continued; other sections of the file stay.
         progress: True for bars, or a callback, called often.
     """
-    train = real_data(distilled.header, train, "train")
-    test = real_data(distilled.header, test, "test")
+    train = real_data(distilled, train, "train")
+    test = real_data(distilled, test, "test")
     count = _networks(distilled, settings.networks)
     network = distilled.network(device=settings.device)
     without = ["k-means"] if _other_classes(distilled) else []

@@ -1,7 +1,7 @@
 """Parametrisations: how the numbers that are learned become distilled data."""
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -45,7 +45,14 @@ class Parametrisation(Seam, seam="parametrisation"):
 
     An implementation writes :meth:`start` and :meth:`steps`, a differentiable function of tensors
     that changes nothing. :meth:`pull_back` is derived, unless the same class writes it.
+
+    Attributes:
+        stores: The parameters that an artefact stores in place of the inputs, if they take less
+            room. :meth:`inputs` makes the inputs of them again, :meth:`inputs_shape` tells their
+            shape.
     """
+
+    stores: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -71,6 +78,23 @@ class Parametrisation(Seam, seam="parametrisation"):
     def images(self, parameters: Parameters) -> Steps:
         """The distilled data as the entire network takes them, where :meth:`steps` are features."""
         return self.steps(parameters)
+
+    @property
+    def of_images(self) -> "Parametrisation":
+        """The one of the distilled data as the entire network takes them."""
+        return self
+
+    def stored(self, parameters: Parameters) -> Tree:
+        """What an artefact stores in place of the inputs; empty if it stores the inputs."""
+        return {name: parameters.all[name] for name in self.stores}
+
+    def inputs(self, parameters: Tree) -> Tensor:
+        """The inputs x̃ (steps, images, …), from the parameters that ``stores`` names."""
+        raise NotImplementedError
+
+    def inputs_shape(self, stored: Tree) -> torch.Size:
+        """The shape of these inputs; refuses parameters from which none can be made."""
+        raise NotImplementedError
 
     def project(self, learned: Tree) -> Tree:
         """What is learned after an outer step, moved to where it is allowed to be: anywhere."""

@@ -163,7 +163,7 @@ def _normalization(
         values.append(tuple(map(float, numbers)))
     if not all(map(math.isfinite, (*values[0], *values[1]))) or min(values[1], default=1) <= 0:
         raise _bad(path, "has a mean that is not finite or a std that is not positive")
-    return Normalization(*values)
+    return Normalization(values[0], values[1])
 
 
 def _text(value: Any) -> str:

@@ -21,6 +21,8 @@ class Keywords(TypedDict, total=False):
     images_per_class: int
     images_per_step: int | None
     learning_rate: float
+    bases: int | None
+    downscale: int | None
     learn_rates: bool
     learn_labels: bool | None
     labels: LabelKind | None
@@ -60,7 +62,7 @@ class Keywords(TypedDict, total=False):
     size: int | None
     channels: Literal[1, 3] | None
     augment: bool | None
-    normalization: Literal["data", "imagenet"] | None
+    normalization: Literal["data", "imagenet", "zca"] | None
     # network and initialization
     architectures: tuple[str, ...] | list[str]
     model_args: tuple[str, ...] | list[str]

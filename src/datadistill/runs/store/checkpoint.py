@@ -1,5 +1,6 @@
 """Checkpoints: the state of a run after some outer step, in one file each."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -202,6 +203,7 @@ def check_like(state: RunState, fresh: DistillerState, distilled: Steps) -> None
     best = state.best
     if best is not None:
         fits &= _shapes(best.steps.tensors) == _shapes(distilled.tensors)
+        fits &= _shapes(fresh.parameters).items() >= _shapes(best.stored).items()
     fits &= state.snapshots.are_of(distilled.inputs)
     if not fits:
         raise RunError(
@@ -210,7 +212,7 @@ def check_like(state: RunState, fresh: DistillerState, distilled: Steps) -> None
         )
 
 
-def _shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
+def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
     return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
 
 
@@ -225,6 +227,8 @@ def _tensors(state: RunState) -> dict[str, Tensor]:
         "pool": distiller.pool,
         "best": state.best.steps.tensors if state.best else {},
         "last": state.last.steps.tensors if state.last else {},
+        "best_stored": state.best.stored if state.best else {},
+        "last_stored": state.last.stored if state.last else {},
         "snapshots": {"pictures": shots.pictures} if shots.outer_steps else {},
     }
     return {f"{tree}/{name}": t for tree, named in trees.items() for name, t in named.items()}
@@ -238,13 +242,12 @@ def _state(header: _Header, tensors: dict[str, Tensor]) -> RunState:
     def tree(prefix: str) -> dict[str, Tensor]:
         return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
 
-    def measured(prefix: str, reached: _Reached | None) -> Measured | None:
+    def measured(name: str, reached: _Reached | None) -> Measured | None:
         if reached is None:
             return None
-        named = tree(prefix)
-        return Measured(
-            reached.outer_step, Steps(*(named[name] for name in LEARNED)), reached.claim
-        )
+        named = tree(f"{name}/")
+        steps = Steps(*(named[field] for field in LEARNED))
+        return Measured(reached.outer_step, steps, reached.claim, tree(f"{name}_stored/"))
 
     distiller = DistillerState(
         outer_step=header.outer_step,
@@ -257,6 +260,6 @@ def _state(header: _Header, tensors: dict[str, Tensor]) -> RunState:
         rejected_in_a_row=header.rejected_in_a_row,
         norm=header.norm,
     )
-    best, last = measured("best/", header.best), measured("last/", header.last)
+    best, last = measured("best", header.best), measured("last", header.last)
     shots = Snapshots(header.snapshots, **tree("snapshots/"))
     return RunState(distiller, best, last, header.seconds, header.engines, shots)

@@ -112,8 +112,11 @@ def _imagenet(_: Scale) -> list[Part]:
 
 
 def _poisoning(_: Scale) -> list[Part]:
-    few: dict[str, Any] = {"iterations": 30, "networks": 4, "pool_noise": 0.0, "rates_factor": 1.0}
-    narrow = {"model_args": ("width=8",), "augment": False}
+    few: dict[str, Any] = {
+        **{"iterations": 30, "networks": 4, "learning_rate": 0.05},
+        **{"pool_noise": 0.0, "rates_factor": 1.0, "averaging": 0.0},
+    }
+    lenet = {"recipe": "cifar10-lenet-poisoning", "augment": False}
     return [
         Part(
             "mnist-poisoning",
@@ -129,8 +132,9 @@ def _poisoning(_: Scale) -> list[Part]:
             "CIFAR-10",
             "ours",
             "cifar10-poisoning",
-            quick={**few, **narrow},
+            quick={**few, **lenet},
             pool=PoolOf("cifar10", "alexcifarnet"),
+            quick_pool=PoolOf("cifar10"),
             measured="attack",
         ),
     ]
@@ -220,26 +224,26 @@ RESULTS: dict[str, Result] = {
         _imagenet,
     ),
     "poisoning": Result(
-        "Figure 6: one step of poisoning: share of the attacked class that is called the target",
+        "Figure: one step of poisoning: share of the attacked class that is called the target",
         ("ours", "modified labels", "other classes", *BASELINES),
         _poisoning,
     ),
     "steps": Result(
-        "Figure 4a: accuracy by the number of steps",
+        "Figure: accuracy by the number of steps",
         ("number of steps",),
         _steps,
         "figure",
         "More steps improve the results significantly.",
     ),
     "epochs": Result(
-        "Figure 4b: accuracy by the number of epochs",
+        "Figure: accuracy by the number of epochs",
         ("number of epochs",),
         _epochs,
         "figure",
         "A similar but slower trend than with steps.",
     ),
     "one-vs-many": Result(
-        "Figure 5: one step with all images against many steps, by images per class",
+        "Figure: one step with all images against many steps, by images per class",
         ("images per class",),
         _one_or_many,
         "figure",

@@ -22,7 +22,7 @@ from ..context import TableSettings
 from ..poisoning import poisoning_table
 from ..rows import TableRow
 from .catalogue import RESULTS
-from .part import Part, differences
+from .part import Part, differences, scale_differences
 from .result import Cell, Reproduced
 from .scale import SCALES, ScaleName
 from .workshop import OutOfTimeError, Workshop
@@ -92,13 +92,15 @@ def make_result(name: str, workshop: Workshop) -> Reproduced:
             distilled, loaded = workshop.distil(part, len(parts) - number)
             found = MEASURES[part.measured](_Measured(part, distilled, loaded, workshop))
         except (OutOfTimeError, DataDistillError) as error:
-            made.notes.append(f"{part.row}, {part.column}: {error.what}")
+            first, *_ = error.what.split(". ", 1)  # of missing data: not every file
+            made.notes.append(f"{part.row}, {part.column}: {first.rstrip('.')}")
             workshop.tell(f"{part.run}: {error.what}")
             continue
         for column, cell in found.items():
             paper = row.get(column, Cell()).paper
             row[column] = Cell(cell.mean, cell.std, cell.networks, paper)
         _describe(made, part, distilled, loaded.config)
+    made.differences |= {one: [] for one in scale_differences(scale, SCALES["paper"])}
     made.seconds, made.cpu_seconds = (
         time.monotonic() - begin[0],
         time.process_time() - begin[1],
@@ -211,7 +213,8 @@ CLASSES = {"voc2007": 20, "cub200": 200}
 
 def _describe(made: Reproduced, part: Part, distilled: DistilledData, config: RunConfig) -> None:
     """Notes what a row really is, and which settings differ from the paper's."""
-    made.runs.append(part.run)
+    if part.run not in made.runs:
+        made.runs.append(part.run)
     header, claim = distilled.header, distilled.claim
     pool = header.initialization.pool
     networks = claim.networks if claim else 0
@@ -222,4 +225,6 @@ def _describe(made: Reproduced, part: Part, distilled: DistilledData, config: Ru
         + (f", tested on {claim.examples:,} examples" if claim else "")
     )
     for one in differences(config, part.paper()):
-        made.differences.setdefault(one, []).append(part.run)
+        runs = made.differences.setdefault(one, [])
+        if part.run not in runs:
+            runs.append(part.run)

@@ -1,9 +1,10 @@
 """The parts of a table: one distillation each, at the paper's settings and at quick ones."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ...core.settings import default_networks
 from ...runs.config import MACHINE, NAMES, RunConfig
 from ...runs.recipes import read_recipe
 from .scale import Scale
@@ -92,7 +93,7 @@ class Part:
 
 def differences(used: RunConfig, paper: RunConfig) -> list[str]:
     """The settings in which a run differs from the paper's, each as ``name: paper's → ours``."""
-    ours, theirs = used.mapping(), paper.mapping()
+    ours, theirs = _resolved(used), _resolved(paper)
     return [
         f"{name}: {_shown(theirs[name])} → {_shown(ours[name])}"
         for name in NAMES
@@ -100,7 +101,32 @@ def differences(used: RunConfig, paper: RunConfig) -> list[str]:
     ]
 
 
+def scale_differences(scale: Scale, paper: Scale) -> list[str]:
+    """The same of how much is computed: networks, pools, sets of images."""
+    ours, theirs = _numbers(scale), _numbers(paper)
+    return [
+        f"{name.replace('_', ' ')}: {_shown(theirs[name])} → {_shown(value)}"
+        for name, value in ours.items()
+        if value != theirs[name]
+    ]
+
+
+def _numbers(scale: Scale) -> dict[str, Any]:
+    own = {"held-out networks": scale.networks, "pool_networks": scale.pool_networks}
+    how = " ".join([scale.pool_preset, *(f"{n}={v}" for n, v in scale.pool_settings.items())])
+    return {**own, "training of pools": how, **asdict(scale.counts)}
+
+
+def _resolved(config: RunConfig) -> dict[str, Any]:
+    """All settings, with the number of networks that stands for none."""
+    fixed = config.initialization.startswith("fixed")
+    networks = config.networks or default_networks(fixed=fixed)
+    periods = config.outer_schedule == "periods"  # a cosine has one, which a run writes down
+    every = config.decay_every if periods else None
+    return {**config.mapping(), "networks": networks, "decay_every": every}
+
+
 def _shown(value: Any) -> str:
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return " ".join(map(str, value)) or "none"
     return "none" if value is None else str(value)

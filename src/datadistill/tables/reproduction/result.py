@@ -103,7 +103,9 @@ class Reproduced:
         lines += [f"- Not measured: {note}" for note in self.notes]
         if self.differences:
             lines += ["", "Settings that differ from the paper's (the paper's → ours):", ""]
-            lines += [f"- {one} ({', '.join(runs)})" for one, runs in self.differences.items()]
+            for one, runs in self.differences.items():
+                all_runs = not runs or len(runs) == len(self.runs)
+                lines.append(f"- {one}" if all_runs else f"- {one} ({', '.join(runs)})")
         return "\n".join([*lines, ""])
 
     def _table(self) -> list[str]:
