@@ -7,6 +7,7 @@ in the source that shows a command: a new one without a test fails.
 """
 
 import ast
+import html
 import re
 import shlex
 import shutil
@@ -211,6 +212,25 @@ def test_use_them(
     assert load.startswith("module.load_state_dict(")
     eval(load, {"module": module, "safetensors": safetensors})
     (here / name / "distilled-trained.safetensors").unlink()
+
+
+@every_kind
+def test_page(kind: str, here: Path, finished: Callable[[str], tuple[str, str]]) -> None:
+    name, said = finished(kind)
+    page = here / name / "report.html"
+    before = html.unescape(page.read_text(encoding="utf-8"))
+    assert obey(after("More on that page: ", said)) == 0
+    assert obey(after("are not measured yet: ", before).partition("<")[0]) == 0
+    after_ = html.unescape(page.read_text(encoding="utf-8"))
+    for verb in ("train", "evaluate", "verify"):
+        assert obey(_code(verb, after_)) == 0
+    assert obey(_code("distill", after_), "--run", f"{name} again") == 0
+
+
+def _code(verb: str, page: str) -> str:
+    """The command of a page that begins with a verb."""
+    (found,) = re.findall(rf"^(?:.*<code>)?(datadistill {verb} .*?)(?:</code>.*)?$", page, re.M)
+    return found
 
 
 STOPS: dict[str, Callable[[], BaseException]] = {
@@ -568,7 +588,10 @@ SHOWN: dict[str, dict[str, Callable[..., None]]] = {
     "cli/import_images.py": {
         "command('evaluate', output, '--ordinary', *self._needed())": test_import
     },
-    "cli/outcome.py": {"command('train', folder.path, *_needed(distilled))": test_use_them},
+    "cli/outcome.py": {
+        "command('report', folder.path, *needed(distilled))": test_page,
+        "command('train', folder.path, *needed(distilled))": test_use_them,
+    },
     "cli/parsing.py": {
         "datadistill --help": test_help,
         "datadistill --version": test_help,
@@ -597,6 +620,12 @@ SHOWN: dict[str, dict[str, Callable[..., None]]] = {
         "extending('--networks' if part == 'train' else '--held-out', number + 1)": test_pools,
     },
     "runs/experiment.py": {"command('distill', 'RECIPE', flag(setting), value)": test_start_a_run},
+    "report/making.py": {"command('report', run)": test_page},
+    "report/usage.py": {
+        "command('distill', file, *repeat_flags(config))": test_page,
+        "command('train', story.path, *words)": test_page,
+        "command(verb, story.path, *data, *words)": test_page,
+    },
     "runs/initialization.py": {"command('pretrain', 'DATA')": test_pools},
     "runs/recipes.py": {"command('recipes')": test_recipes},
     "runs/resuming.py": {"command('distill', 'RECIPE', '--run', folder.path)": test_start_a_run},

@@ -47,6 +47,7 @@ def test_distil_train_and_evaluate(here: Path, capsys: pytest.CaptureFixture[str
         "distilled.safetensors",
         "last.safetensors",
         "metrics.jsonl",
+        "report.html",
         "results.json",
     ]
     artefact = "runs/digits-linear-fixed/distilled.safetensors"
@@ -248,12 +249,15 @@ def test_python_m_datadistill_works_and_pipes_stay_clean(here: Path) -> None:
     said = done.stderr.splitlines()
     assert said == [
         "Distilling 1,437 examples of digits for linear, fixed initialization: steps 1, epochs 3.",
-        *said[1:-2],
+        *said[1:-4],
         "Kept the last.",
+        said[-3],
+        "More on that page: datadistill report runs/digits-linear-fixed",
         "Use them: datadistill train runs/digits-linear-fixed",
     ]
     assert said[1].startswith("Computed by: ")
     assert said[2].startswith("Measured here: ")
+    assert said[-3].startswith("Stored bytes: ")
     quiet = finished(*command, "--quiet")
     assert (quiet.returncode, quiet.stderr) == (0, "")
 

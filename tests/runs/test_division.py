@@ -63,9 +63,9 @@ def test_every_way_is_measured_and_the_threads_come_back() -> None:
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_a_single_network_is_not_divided_among_processes() -> None:
+def test_the_minibatch_of_a_single_network_may_be_divided_among_processes() -> None:
     distillation = load(RunConfig(initialization="fixed")).prepare()
-    assert [(d.processes, d.threads) for d in divisions(distillation)] == [(1, 2), (1, 1)]
+    assert [(d.processes, d.threads) for d in divisions(distillation)] == [(1, 2), (1, 1), (2, 1)]
 
 
 @pytest.mark.parametrize("said", [{"threads": 1}, {"processes": 2}])

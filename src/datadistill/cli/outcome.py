@@ -2,12 +2,12 @@
 
 from .. import hints
 from ..artefact import DistilledData
-from ..core.seam import parse
 from ..data import decoder_of
 from ..pixels import are_images
 from ..report import draw
 from ..report.decoded import write_decoded
 from ..report.making import tell, write_page
+from ..report.usage import needed
 from ..runs.store.folder import RunFolder
 from .artefacts import config_of
 from .console import Common, out
@@ -28,8 +28,8 @@ def show_result(command: Common, distilled: DistilledData, folder: RunFolder) ->
         out.print(f"picture: {folder.picture}", markup=False)
     write_page(folder.report, [tell(folder.path, None)])
     out.print(f"report: {folder.report}", markup=False)
-    command.say(f"More on that page: {hints.command('report', folder.path)}")
-    command.say(f"Use them: {hints.command('train', folder.path, *_needed(distilled))}")
+    command.say(f"More on that page: {hints.command('report', folder.path, *needed(distilled))}")
+    command.say(f"Use them: {hints.command('train', folder.path, *needed(distilled))}")
 
 
 def stored_text(distilled: DistilledData) -> str:
@@ -38,14 +38,3 @@ def stored_text(distilled: DistilledData) -> str:
         f"Stored bytes: {distilled.stored_bytes:,} ({len(distilled)} images, their labels and "
         f"{distilled.learning_rates.numel()} learning rates)."
     )
-
-
-def _needed(distilled: DistilledData) -> list[str]:
-    """The words that ``datadistill train`` needs: the user's own code, which no file names."""
-    given, words = distilled.header.configuration, list[str]()
-    for setting in ("model", "objective", "update_rule", "initialization"):
-        if ":" in (given.get(setting) or ""):
-            words += [hints.flag(setting), parse(given[setting])[0]]
-            if setting == "model" and given["model_args"]:
-                words += ["--model-args", *given["model_args"]]
-    return words

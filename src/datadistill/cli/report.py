@@ -41,6 +41,8 @@ class Report(ModelChoice, PoolChoice, CodeChoice):
     """Measure what was not measured before. Without it, the page shows what the files hold."""
     networks: int | None = None
     """Networks to measure with. By default 1 for fixed, 10 for random initializations."""
+    data: str | None = None
+    """Data set to measure on. By default the one of the run."""
     data_dir: Path | None = None
     """Data folder, if it has moved."""
     device: DeviceName = "auto"
@@ -54,7 +56,7 @@ class Report(ModelChoice, PoolChoice, CodeChoice):
         from ..runs.seams import import_own
 
         if not self.runs:
-            raise ConfigError("RUN is missing.", "Name a run folder: datadistill report runs/NAME")
+            raise ConfigError("RUN is missing.", "Name a run folder.")
         path = page_of(self.runs, self.output)
         if self.watch:
             if len(self.runs) > 1 or self.figures:
@@ -65,6 +67,7 @@ class Report(ModelChoice, PoolChoice, CodeChoice):
                 watch(only, path, self.say)
         import_own(self)
         sources = Sources(
+            test=self.data,
             data_dir=self.data_dir,
             pool=self.pool,
             module=self.own_module(),

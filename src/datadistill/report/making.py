@@ -13,6 +13,7 @@ from ..artefact.real_data import real_data
 from ..core.values import one_line
 from ..errors import ConfigError, DataDistillError, FileError
 from ..files import check_writable, write_atomically
+from ..hints import command
 from ..progress import ProgressCallback, silent
 from ..reading import open_regular
 from ..runs.store.folder import RunFolder
@@ -70,7 +71,7 @@ class Report:
         """The page itself, in a frame: what a notebook shows."""
         page = html.escape(self.path.read_text(encoding="utf-8"), quote=True)
         return (
-            f'<iframe srcdoc="{page}" sandbox="allow-scripts" title="datadistill report" '
+            f'<iframe srcdoc="{page}" sandbox="allow-scripts" title="The page about the run" '
             'style="width:100%;height:640px;border:1px solid #ccc"></iframe>'
         )
 
@@ -121,7 +122,7 @@ def tell(run: Path, sources: Sources | None, progress: ProgressCallback = silent
         return story
     missing = "Accuracy after every update and the confusion matrix are not measured"
     if sources is None:
-        return story.noting(f"{missing} yet: datadistill report does it.")
+        return story.noting(f"{missing} yet: {command('report', run)}")
     try:
         return _measured(story, sources, progress)
     except DataDistillError as error:

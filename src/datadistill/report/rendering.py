@@ -12,16 +12,16 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..core.values import short
-from ..errors import DataDistillError, printable
+from ..errors import printable
 from ..hints import command
 from ..runs.config import RunConfig
-from ..runs.experiment import check_findable, code_flags, repeat_flags
 from ..version import __version__
 from . import telling
 from .charts import AnyChart, LineChart
 from .grid import Frames, Grid, frames_of, grid_of, strip
 from .story import Story
 from .svg import svg
+from .usage import again, code_names, commands
 
 FOLDER = Path(__file__).parent / "page"
 IMAGES, FRAMES = 5 * 2**20, 3 * 2**20
@@ -110,7 +110,7 @@ def _helpers() -> dict[str, Any]:
         "cost": telling.cost,
         "attack_rows": attack_rows,
         "adaptation": adaptation,
-        "usage": usage,
+        "code_names": code_names,
         "commands": commands,
         "command": command,
         "again": again,
@@ -201,26 +201,6 @@ def adaptation(story: Story) -> dict[str, str] | None:
     return found
 
 
-def usage(story: Story) -> dict[str, str]:
-    """What the code that trains a network on the distilled data names: artefact and network."""
-    path = story.path / "distilled.safetensors" if story.path.is_dir() else story.path
-    own = story.distilled is not None and not story.distilled.header.architecture.built_in
-    return {"artefact": repr(str(path)), "network": "YourNetwork()" if own else ""}
-
-
-def again(story: Story) -> str:
-    """The command that makes such a run again; empty for an artefact alone."""
-    config = story.config
-    if config is None:
-        return ""
-    file = story.path / "config.yaml"
-    try:
-        check_findable(config, str(file))
-    except DataDistillError:
-        return "# The data were in memory: make the same dd.distill(…) call with another run=."
-    return command("distill", file, *repeat_flags(config))
-
-
 def settings(story: Story) -> list[tuple[str, str, bool]]:
     """Every setting, its value, and whether it is another than the default."""
     if story.config is None:
@@ -256,12 +236,6 @@ def _compared(stories: Sequence[Story]) -> dict[str, Any]:
         "settings": differing,
         "charts": drawn,
     }
-
-
-def commands(story: Story) -> str:
-    """What else can be done with the artefact, on the command line."""
-    words = code_flags(story.config) if story.config else []
-    return "\n".join(command(verb, story.path, *words) for verb in ("train", "evaluate", "verify"))
 
 
 def _score(mean: float, std: float | None) -> str:
