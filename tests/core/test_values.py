@@ -26,11 +26,13 @@ from datadistill.evaluation import (
     Defended,
     FullTraining,
     HeldOut,
+    Protocol,
     Verification,
     Victims,
 )
 from datadistill.models import WeightsReport
 from datadistill.pools import HeldOutInit
+from datadistill.report.making import Report
 from datadistill.runs import experiment
 from datadistill.runs.distillation import Distillation
 from datadistill.runs.experiment import Experiment
@@ -43,6 +45,7 @@ from datadistill.tables import (
     Counts,
     LinearBound,
     PoisoningRow,
+    Robustness,
     TableRow,
 )
 
@@ -104,6 +107,8 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
         *(dd.Adam(), dd.BackGradient(), dd.StoredGraph(), dd.Truncated(3), dd.RidgeHead()),
         dd.GradientDescent(),
         *(dd.Momentum(), dd.Nesterov(), dd.WeightDecay(0.1), dd.Plain(), dd.SoftLabels()),
+        *(dd.Bases(), dd.LowResolution(), Protocol(dd.OrdinaryTraining(), 5), Report(folder)),
+        Robustness(0.9, 0.8, 0.8, 0.5, 0.8, 0.5),
         *(dd.Classification(), dd.Regression(), poisoning, dd.OwnObjective.of(square)),
         *(dd.FixedInit(), dd.FixedInit.of(module), dd.RandomInit(), dd.PoolInit(pool)),
         *(HeldOutInit("mine", pool, {"a": list(range(500))}), pool),

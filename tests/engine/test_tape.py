@@ -71,7 +71,7 @@ def test_weights_beyond_the_bound_are_kept_in_segments_with_the_same_gradient(
 ) -> None:
     case = problem(steps=4, epochs=5, networks=2)
     updates = 20 if adjoint == BackGradient() else 17
-    engine = Counted(case, None)
+    engine = Counted(case, GraphBudget(0, 0))  # one graph at a time
 
     def differentiate() -> tuple[int, Steps]:
         engine.made.clear()

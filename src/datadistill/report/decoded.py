@@ -7,7 +7,7 @@ import torch
 from ..artefact import DistilledData
 from ..data.decoding import Decoder
 from ..errors import printable
-from ..files import replacing
+from ..files import write_atomically
 
 MOST = 400  # rows that are written
 
@@ -27,8 +27,7 @@ def write_decoded(distilled: DistilledData, decoder: Decoder, path: Path) -> Non
     left_out = len(distilled) - len(rows)
     if left_out:
         lines += ["", f"{left_out:,} more are not shown."]
-    with replacing(path) as temporary:
-        temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_atomically(path, ("\n".join(lines) + "\n").encode())
 
 
 def _label(distilled: DistilledData, step: int, number: int) -> str:
