@@ -3,6 +3,8 @@
 import os
 import pty
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +20,6 @@ from datadistill.runs.store.checkpoint import newest
 from datadistill.runs.store.folder import RunFolder
 from datadistill.runs.team.signals import Terminated
 from datadistill.runs.team.stop import stoppable
-from tests.processes import python
 from tests.runs.helpers import arguments_with
 
 ON_A_TERMINAL = """
@@ -115,8 +116,14 @@ def test_a_run_whose_terminal_is_closed_saves_and_ends(tmp_path: Path) -> None:
     arguments = [*arguments_with(tmp_path / "data.npz"), "--iterations", "1000000"]
     words = ["distill", *(word for word in arguments if word != "--quiet"), "--run", str(run)]
     master, terminal = pty.openpty()
-    streams = dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
-    process = python("-c", ON_A_TERMINAL, *words, **streams, start_new_session=True)
+    # Not a fork of another process: that would keep the terminal open.
+    process = subprocess.Popen(
+        [sys.executable, "-c", ON_A_TERMINAL, *words],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+    )
     os.close(terminal)
     log = RunFolder(run).metrics
     while not log.exists() or log.read_bytes().count(b"\n") < 5:
