@@ -32,7 +32,7 @@ from datadistill.runs.store.folder import RunFolder
 
 TOKEN = "DATADISTILL_KILLS"
 """An environment variable by which the workers of a command are found."""
-AT_ONCE = 20.0  # seconds in which workers end with their process 0, on a busy machine
+AT_ONCE = 10.0  # seconds in which workers end with their process 0, on a busy machine
 DATA, FINISHED = "data.npz", "finished"
 TOGETHER = 4  # kills of one piece of work before it may finish
 UNLIKE = ("seconds", "check", "checkpoints", ".lock")
