@@ -45,7 +45,7 @@ def test_distil_names_the_page_and_report_measures_what_is_missing(
     assert command("report", str(run)) == 0
     page = (run / "report.html").read_text(encoding="utf-8")
     assert "not measured" not in page
-    assert "digits test, 360 examples; 1 linear network, fixed initialization, seed 0" in page
+    assert "digits test, 360 examples; 1 Linear network, fixed initialization, seed 0" in page
     kept = json.loads((run / "results.json").read_text())["report"]
     assert [point["updates"] for point in kept["curve"]] == [0, 1, 2, 3]
     assert sum(map(sum, kept["after"])) == 360
@@ -144,8 +144,24 @@ def test_figures_for_papers_say_what_they_were_measured_with(tmp_path: Path) -> 
     drawn = {"curve", "confusion", "rates", "loss", "held-out", "images"}
     assert {f"{name}{suffix}" for name in drawn for suffix in (".png", ".svg")} <= names
     text = (tmp_path / "f" / "curve.svg").read_text()
-    assert "1 linear network, random initialization, seed" in text
+    assert "1 Linear network, random initialization, seed" in text
     assert "**curve** Accuracy after every update." in (tmp_path / "f" / "captions.md").read_text()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_an_overview_shows_the_images_beside_what_they_do(tmp_path: Path, dark: bool) -> None:
+    for name in ("adaptation.safetensors", "adaptation.results.json"):
+        shutil.copy(OLD / name, tmp_path)
+    artefact, figures = str(tmp_path / "adaptation.safetensors"), tmp_path / "figures"
+    assert command("report", artefact, "--figures", str(figures), "--quiet") == 0
+    drawn = (figures / ("overview-dark.svg" if dark else "overview.svg")).read_text()
+    rows = json.loads((OLD / "adaptation.results.json").read_text())["baselines"]["table"]["rows"]
+    for name in ("no adaptation", "distilled", "random real", "full target"):
+        assert f"{100 * rows[name]['mean']:.1f}" in drawn
+    assert "<image" in drawn
+    assert "k-means" not in drawn
+    assert ("#0d1117" in drawn) == dark
+    assert "**overview** " in (figures / "captions.md").read_text()
 
 
 def test_objects_show_themselves_in_notebooks_and_escape_names(tmp_path: Path) -> None:

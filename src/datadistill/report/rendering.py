@@ -16,7 +16,7 @@ from ..errors import printable
 from ..hints import command
 from ..runs.config import RunConfig
 from ..version import __version__
-from . import telling
+from . import sentences, telling
 from .charts import AnyChart, LineChart
 from .grid import Frames, Grid, frames_of, grid_of, strip
 from .story import Story
@@ -105,9 +105,9 @@ def _helpers() -> dict[str, Any]:
         "svg": svg,
         "charts_of": telling.charts_of,
         "matrix_before": partial(telling.matrix, before=True),
-        "headline": telling.headline,
-        "big_figure": telling.big_figure,
-        "cost": telling.cost,
+        "headline": sentences.headline,
+        "big_figure": sentences.big_figure,
+        "cost": sentences.cost,
         "attack_rows": attack_rows,
         "adaptation": adaptation,
         "code_names": code_names,
@@ -165,7 +165,7 @@ def attack_rows(story: Story) -> list[tuple[str, str, str]]:
         return []
     objective: Any = distilled.objective
     k, t = objective.attacked, objective.target
-    names = telling.class_names(distilled, len(measured.after))
+    names = sentences.class_names(distilled, len(measured.after))
 
     def shares(counts: list[list[int]]) -> tuple[float, float]:
         turned = counts[k][t] / max(sum(counts[k]), 1)
@@ -223,7 +223,7 @@ def _compared(stories: Sequence[Story]) -> dict[str, Any]:
         for name in names
         if len({mapping.get(name, "") for mapping in mappings}) > 1
     ]
-    facts = [dict(telling.cost(story)) for story in stories]
+    facts = [dict(sentences.cost(story)) for story in stories]
     shared = [name for name in facts[0] if name != "computed by"]
     charts: list[LineChart | None] = [
         telling.curve(stories),

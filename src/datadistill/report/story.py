@@ -53,6 +53,7 @@ class Baselines(_Section):
     rows: dict[str, BaselineRow]
     data: str
     test_examples: int
+    train_examples: int | None = None
     select: str
 
 
