@@ -38,11 +38,7 @@ def write_figures(stories: Sequence[Story], folder: Path) -> list[Path]:
         The files.
     """
     written: list[Path] = []
-    if len(stories) > 1:
-        several = [telling.curve(stories), telling.held_out(stories), telling.loss(stories)]
-        charts: list[AnyChart] = [chart for chart in several if chart is not None]
-    else:
-        charts = telling.charts_of(stories[0])
+    charts = telling.compared(stories) if len(stories) > 1 else telling.charts_of(stories[0])
     for chart in charts:
         for suffix in FORMATS:
             path = folder / f"{chart.key}{suffix}"

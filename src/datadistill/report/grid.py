@@ -16,6 +16,8 @@ COLUMNS = 20
 """Images in a line at most."""
 MOST = 2400
 """Images that a page shows; of more, those of the first steps."""
+BARS = 40
+"""Classes up to which all weights of a soft label are drawn."""
 TOP = 5
 """Classes of a soft label that are named."""
 
@@ -29,7 +31,8 @@ class Cell:
         label: Its class or target.
         alt: What it is, in words.
         detail: Where it stands in the schedule and what its pixels are.
-        soft: The largest shares of a soft label, by class; none for a hard one.
+        soft: The largest weights of a soft label, by class; none for a hard one.
+        bars: A drawing of all its weights, 1 wide and high for each class; empty for a hard one.
     """
 
     uri: str
@@ -37,6 +40,7 @@ class Cell:
     alt: str
     detail: str
     soft: tuple[tuple[str, float], ...] = ()
+    bars: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,12 +61,21 @@ class Grid:
         columns: Images in a line.
         left_out: Steps that are not shown.
         pixelated: Whether the images are so small that their pixels are to be seen.
+        flat: Whether they are so flat that they are shown higher than they are.
+        classes: The classes of soft labels, of which all weights are drawn; 0 if none are.
     """
 
     rows: tuple[StepRow, ...]
     columns: int
     left_out: int
     pixelated: bool
+    flat: bool
+    classes: int
+
+    @property
+    def soft(self) -> bool:
+        """Whether the weights of soft labels are drawn."""
+        return self.classes > 0
 
 
 @dataclass(frozen=True)
@@ -96,8 +109,16 @@ def grid_of(distilled: DistilledData, most_bytes: int) -> Grid:
         )
         for step in range(steps)
     )
-    small = max(pictures.shape[-2:]) <= 64
-    return Grid(rows, max(map(len, order)), len(images) - steps, small)
+    height, width = pictures.shape[-2:]
+    drawn = bool(rows[0].lines[0][0].bars)
+    return Grid(
+        rows,
+        max(map(len, order)),
+        len(images) - steps,
+        max(height, width) <= 64,
+        6 * height < width,
+        distilled.labels.shape[-1] if drawn else 0,
+    )
 
 
 def frames_of(snapshots: Snapshots, labels: Tensor | None, most_bytes: int) -> Frames | None:
@@ -172,7 +193,7 @@ def _cell(
     distilled: DistilledData, pictures: Tensor, images: Tensor, step: int, number: int
 ) -> Cell:
     label = distilled.labels[step, number]
-    name, soft = label_of(distilled, label), _shares(distilled, label)
+    name, soft = label_of(distilled, label), _weights(distilled, label)
     low, high = images[step, number].aminmax()
     return Cell(
         data_uri(pictures[step, number]),
@@ -180,6 +201,7 @@ def _cell(
         f"Distilled image for {name}, step {step + 1}",
         f"step {step + 1}, image {number + 1}; pixels from {float(low):.3g} to {float(high):.3g}",
         soft,
+        _bars(label) if soft and len(label) <= BARS else "",
     )
 
 
@@ -195,10 +217,21 @@ def label_of(distilled: DistilledData, label: Tensor) -> str:
     return class_names(distilled, len(label))[int(label.argmax())]
 
 
-def _shares(distilled: DistilledData, label: Tensor) -> tuple[tuple[str, float], ...]:
-    """The largest shares of a soft label, by class; none of other labels."""
+def _weights(distilled: DistilledData, label: Tensor) -> tuple[tuple[str, float], ...]:
+    """The largest weights of a soft label, by class; none of other labels."""
     if not label.is_floating_point() or label.numel() == 1 or not distilled.objective.has_classes:
         return ()
-    names, shares = class_names(distilled, len(label)), label.double().tolist()
+    names, weights = class_names(distilled, len(label)), label.double().tolist()
     largest: list[int] = label.abs().argsort(descending=True)[:TOP].tolist()
-    return tuple((names[c], shares[c]) for c in largest)
+    return tuple((names[c], weights[c]) for c in largest)
+
+
+def _bars(label: Tensor) -> str:
+    """The path of a bar for each class, up from 0 or down, in a drawing of height 1."""
+    weights: list[float] = label.double().tolist()
+    low, high = min(*weights, 0.0), max(*weights, 0.0)
+    scale = 1 / ((high - low) or 1.0)
+    return "".join(
+        f"M{number + 0.1:g} {high * scale:.3g}v{-weight * scale:.3g}h.8v{weight * scale:.3g}z"
+        for number, weight in enumerate(weights)
+    )

@@ -17,7 +17,6 @@ from ..hints import command
 from ..runs.config import RunConfig
 from ..version import __version__
 from . import sentences, telling
-from .charts import AnyChart, LineChart
 from .grid import Frames, Grid, frames_of, grid_of, strip
 from .story import Story
 from .svg import svg
@@ -106,6 +105,7 @@ def _helpers() -> dict[str, Any]:
         "charts_of": telling.charts_of,
         "matrix_before": partial(telling.matrix, before=True),
         "headline": sentences.headline,
+        "what": sentences.what,
         "big_figure": sentences.big_figure,
         "cost": sentences.cost,
         "attack_rows": attack_rows,
@@ -219,22 +219,16 @@ def _compared(stories: Sequence[Story]) -> dict[str, Any]:
     mappings = [{n: v for n, v, _ in settings(story)} for story in stories]
     names = list(dict.fromkeys(name for mapping in mappings for name in mapping))
     differing = [
-        (name, [mapping.get(name, "") for mapping in mappings])
+        (name, [mapping.get(name, "–") for mapping in mappings])
         for name in names
-        if len({mapping.get(name, "") for mapping in mappings}) > 1
+        if len({mapping.get(name, "–") for mapping in mappings}) > 1
     ]
     facts = [dict(sentences.cost(story)) for story in stories]
     shared = [name for name in facts[0] if name != "computed by"]
-    charts: list[LineChart | None] = [
-        telling.curve(stories),
-        telling.held_out(stories),
-        telling.loss(stories),
-    ]
-    drawn: list[AnyChart] = [chart for chart in charts if chart is not None]
     return {
         "facts": [(name, [fact.get(name, "–") for fact in facts]) for name in shared],
         "settings": differing,
-        "charts": drawn,
+        "charts": telling.compared(stories),
     }
 
 

@@ -42,15 +42,21 @@ def headline(story: Story) -> str:
     start = f"{real:,} training examples of {data}" if isinstance(real, int) else data
     steps, epochs = header.schedule.steps, header.schedule.epochs
     name, kind = network_name(header.architecture.name), header.initialization.kind
-    what = "image" if are_images(distilled.inputs.shape[2:]) else "example"
     objective = distilled.objective.text
     return (
-        f"{start}, distilled into {counted(len(distilled), what)}. A {name} with "
+        f"{start}, distilled into {counted(len(distilled), what(story))}. {name} with "
         f"{initialization_name(kind)} initialization trains on them in "
         f"{counted(steps * epochs, 'gradient step')} "
         f"({counted(steps, 'step')} × {counted(epochs, 'epoch')})"
         f"{'' if objective == CLASSIFICATION else f', for {objective}'}."
     )
+
+
+def what(story: Story) -> str:
+    """What a distilled input is called: an image, or an example."""
+    distilled = story.distilled
+    drawn = distilled is not None and are_images(distilled.inputs.shape[2:]) and not story.text
+    return "image" if drawn else "example"
 
 
 def counted(number: int, what: str) -> str:
@@ -81,10 +87,20 @@ def cost(story: Story) -> list[tuple[str, str]]:
     if (distilled := story.distilled) is not None:
         found.append(("artefact", f"{distilled.nbytes / 2**20:.2f} MiB"))
         if taken := distilled.cost:
-            text = f"{taken.operations:.2g} operations, {taken.memory / 2**20:,.0f} MiB (estimate)"
+            operations = f"{rounded(taken.operations)} operations"
+            text = f"{operations}, {taken.memory / 2**20:,.0f} MiB (estimate)"
             found.append(("training one network with it", text))
         found += [("computed by", str(one)) for one in distilled.header.engines[-1:]]
     return found
+
+
+def rounded(number: float) -> str:
+    """``120 million``: a large number in words."""
+    for name in ("", " thousand", " million", " billion"):
+        if number < 999.5:
+            return f"{number:.3g}{name}"
+        number /= 1000
+    return f"{number:,.3g} trillion"
 
 
 def made_text(story: Story) -> str:
@@ -106,7 +122,11 @@ def made_text(story: Story) -> str:
 
 
 def each_text(texts: Sequence[str], names: Sequence[str]) -> str:
-    """One text if all are alike, otherwise each with its run."""
+    """One text if all are alike, otherwise each with its runs."""
     if len(set(texts)) == 1:
         return texts[0]
-    return "; ".join(f"{name}: {text}" for name, text in zip(names, texts, strict=True))
+    bare = [text.rstrip(".") for text in texts]
+    who = {
+        text: ", ".join(n for n, t in zip(names, bare, strict=True) if t == text) for text in bare
+    }
+    return "; ".join(f"{name}: {text}" for text, name in who.items()) + "."

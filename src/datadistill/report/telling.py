@@ -78,13 +78,14 @@ def curve(stories: Sequence[Story]) -> LineChart | None:
         for _, m, d in found
     ]
     bands = any(line.low for line in lines)
-    shown = "Mean" + (", with a band of one standard deviation over networks" * bands)
+    shown = "Mean, with a band of one standard deviation over networks. " if bands else ""
+    each = each_text([f"{what}." for what in whats], [s.name for s, _, _ in found])
     first, distilled = found[0][1], found[0][2]
     steps, epochs = distilled.header.schedule.steps, distilled.header.schedule.epochs
     return LineChart(
         "curve",
         f"{first.metric.capitalize()} after every update",
-        f"{shown}: {each_text(whats, [s.name for s, _, _ in found])}.",
+        f"{shown}{each}",
         "updates made with distilled data",
         first.metric,
         lines,
@@ -109,6 +110,40 @@ def matrix(story: Story, *, before: bool = False) -> MatrixChart | None:
         class_names(distilled, len(counts)),
         counts,
     )
+
+
+def reached(stories: Sequence[Story]) -> BarChart | None:
+    """What every run claims, if all claim an accuracy on the same data."""
+    found = [(s, s.distilled.claim) for s in stories if s.distilled and s.distilled.claim]
+    claims = [claim for _, claim in found]
+    kinds = {(claim.metric, claim.data, claim.split, claim.examples) for claim in claims}
+    if len(found) < len(stories) or len(kinds) != 1 or not claims[0].is_accuracy:
+        return None
+    bars = [
+        Bar(story.name, claim.mean, claim.std if claim.networks > 1 else None, own=True)
+        for story, claim in found
+    ]
+    texts = [
+        f"{networks_text(claim.networks, story.distilled, claim.seed)}."
+        for story, claim in found
+        if story.distilled
+    ]
+    several = any(bar.deviation for bar in bars)
+    whiskers = " Whiskers: one standard deviation over networks." if several else ""
+    return BarChart(
+        "reached",
+        "Accuracy of the runs",
+        f"{data_name(claims[0].data)} {claims[0].split}, {claims[0].examples:,} examples; "
+        f"{each_text(texts, [s.name for s in stories])}{whiskers}",
+        claims[0].metric,
+        bars,
+    )
+
+
+def compared(stories: Sequence[Story]) -> list[AnyChart]:
+    """The charts that show several runs."""
+    found = [reached(stories), curve(stories), held_out(stories), loss(stories)]
+    return [chart for chart in found if chart is not None]
 
 
 def rates(story: Story) -> LineChart | None:
