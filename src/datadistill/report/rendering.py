@@ -18,6 +18,8 @@ from ..runs.config import RunConfig
 from ..version import __version__
 from . import sentences, telling
 from .grid import Frames, Grid, frames_of, grid_of, strip
+from .names import data_name
+from .sentences import percent
 from .story import Story
 from .svg import svg
 from .usage import again, code_names, commands
@@ -86,7 +88,7 @@ def render(stories: Sequence[Story], *, live: bool = False) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
+    return Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
         undefined=StrictUndefined,
@@ -94,8 +96,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["percent"] = lambda value: f"{100 * value:.1f} %"
-    return environment
 
 
 def _helpers() -> dict[str, Any]:
@@ -106,6 +106,9 @@ def _helpers() -> dict[str, Any]:
         "matrix_before": partial(telling.matrix, before=True),
         "headline": sentences.headline,
         "what": sentences.what,
+        "counted": sentences.counted,
+        "percent": percent,
+        "data_name": data_name,
         "big_figure": sentences.big_figure,
         "cost": sentences.cost,
         "attack_rows": attack_rows,
@@ -159,7 +162,7 @@ def attack_rows(story: Story) -> list[tuple[str, str, str]]:
             ("accuracy on modified labels", attack.before.modified, attack.after.modified),
             ("accuracy on other classes", attack.before.others, attack.after.others),
         ]
-        return [(name, _score(b.mean, b.std), _score(a.mean, a.std)) for name, b, a in pairs]
+        return [(name, percent(b.mean, b.std), percent(a.mean, a.std)) for name, b, a in pairs]
     measured = story.measured
     if distilled is None or measured is None or not measured.after:
         return []
@@ -176,7 +179,7 @@ def attack_rows(story: Story) -> list[tuple[str, str, str]]:
     before, after = shares(measured.before), shares(measured.after)
     titles = (f"{names[k]} called {names[t]}", "accuracy on other classes")
     return [
-        (title, _score(b, None), _score(a, None))
+        (title, percent(b, None), percent(a, None))
         for title, b, a in zip(titles, before, after, strict=True)
     ]
 
@@ -190,14 +193,14 @@ def adaptation(story: Story) -> dict[str, str] | None:
         return None
     record = distilled.header.initialization
     found = {
-        "source": (record.pool.name if record.pool else record.source) or "other data",
-        "target": distilled.header.data,
+        "source": f"the pool {record.pool.name}" if record.pool else (record.source or "a file"),
+        "target": data_name(distilled.header.data),
     }
     if measured:
         first, last = measured.curve[0], measured.curve[-1]
         several = measured.networks > 1
-        found["before"] = _score(first.mean, first.std if several else None)
-        found["after"] = _score(last.mean, last.std if several else None)
+        found["before"] = percent(first.mean, first.std if several else None)
+        found["after"] = percent(last.mean, last.std if several else None)
     return found
 
 
@@ -230,10 +233,6 @@ def _compared(stories: Sequence[Story]) -> dict[str, Any]:
         "settings": differing,
         "charts": telling.compared(stories),
     }
-
-
-def _score(mean: float, std: float | None) -> str:
-    return f"{100 * mean:.1f}" + (f" ± {100 * std:.1f}" if std else "") + " %"
 
 
 def _cut(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..artefact import Claim, DistilledData
+from ..artefact import DistilledData
 from ..core.objective import Classification
 from ..durations import time_text
 from ..pixels import are_images
@@ -64,13 +64,27 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def big_figure(claim: Claim | None) -> tuple[str, str]:
-    """The figure that a run reaches, and the rest of the sentence."""
+def big_figure(story: Story) -> tuple[str, str]:
+    """The figure that a run reaches, and the rest of the sentence; of an attack, what it turns."""
+    claim, attack = (story.distilled.claim if story.distilled else None), story.attack
+    if attack is not None:
+        turned, others = attack.after.success, attack.after.others
+        where = f"on {data_name(attack.data)} {attack.split}"
+        over = f"over {counted(attack.networks, 'network')}"
+        kept = f"accuracy on other classes {percent(others.mean, others.std)}"
+        turns = f"of {turned.name}" if turned.name else "turned"
+        return percent(turned.mean, turned.std), f"{turns} {where} {over}; {kept}"
     if claim is None:
         return "", "not measured"
-    text = str(claim)
-    figure, _, rest = text.partition(" on ")
-    return figure, f"on {data_name(claim.data)}{rest.removeprefix(claim.data)}"
+    figure, _, rest = str(claim).partition(f" on {claim.data} {claim.split}")
+    value, unit, metric = figure.partition(" % ") if claim.is_accuracy else (figure, "", "")
+    metric = f"{metric} " if metric else ""
+    return f"{value}{unit.rstrip()}", f"{metric}on {data_name(claim.data)} {claim.split}{rest}"
+
+
+def percent(mean: float, std: float | None) -> str:
+    """A share and its standard deviation."""
+    return f"{100 * mean:.1f}" + (f" ± {100 * std:.1f}" if std else "") + " %"
 
 
 def cost(story: Story) -> list[tuple[str, str]]:

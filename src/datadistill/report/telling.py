@@ -87,7 +87,7 @@ def curve(stories: Sequence[Story]) -> LineChart | None:
         f"{first.metric.capitalize()} after every update",
         f"{shown}{each}",
         "updates made with distilled data",
-        first.metric,
+        first.metric.partition(" on ")[0],
         lines,
         percent=first.metric.startswith("accuracy"),
         breaks=[steps * e for e in range(1, epochs)] if steps > 1 and len(found) == 1 else (),
@@ -220,7 +220,7 @@ def held_out(stories: Sequence[Story]) -> LineChart | None:
         f"On training data that were held out, {networks} {plural}. "
         f"{each_text([made_text(s) for s in stories], [s.name for s in stories])}",
         "outer step",
-        metric,
+        metric.partition(" on ")[0],
         lines,
         percent=metric.startswith("accuracy"),
     )
