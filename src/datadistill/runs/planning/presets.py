@@ -23,6 +23,8 @@ BEYOND: dict[str, Any] = {
     "bases": None,
     "downscale": None,
     "labels": None,
+    "learn_momentum": False,
+    "learn_layer_rates": False,
     "view": None,
     "architectures": (),
     **{f.name: f.default for f in fields(UnrollSettings) if f.name not in COMPUTING},
