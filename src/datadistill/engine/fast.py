@@ -168,7 +168,7 @@ class FastEngine:
     def _traced(self, learner: Learner, steps: Sequence[Step]) -> TracedFunctions | None:
         """The updates as straight-line code, where that is worth while and can be had."""
         fast = self.vectorised.stacked
-        fast = fast if fast and fast.kernels else None  # torch's layers are faster as they are
+        fast = fast if fast and fast.by_kernels else None  # others are faster as they are
         several = len(steps[0].inputs) > 1 and not fast
         shapes = {(step.inputs.shape, step.labels.shape) for step in steps}
         if several or len(shapes) > 1 or not self.traced or len(steps) < FEWEST_UPDATES:

@@ -7,6 +7,7 @@ an update is straight-line code. Autograd would build the same graph again in ev
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -145,9 +146,14 @@ def _one_network(
 ) -> Tensor:
     """ℓ of a single network, which nothing is stacked for."""
     alone = {name: w.squeeze(0) for name, w in weights.items()}
-    with twice_differentiable(recurrent=network.recurrent):
+    with twice_differentiable(recurrent=network.recurrent), _step_by_step(network):
         outputs = network.bare({**network.constants, **alone}, inputs.squeeze(0))
     return loss(outputs, labels.squeeze(0)).unsqueeze(0)
+
+
+def _step_by_step(network: Network) -> AbstractContextManager[object]:
+    """Recurrent layers as a loop over time: oneDNN's cannot be traced."""
+    return torch.backends.mkldnn.flags(enabled=False) if network.recurrent else nullcontext()
 
 
 def trace(losses: Losses, weights: Weights, step: Step) -> TracedFunctions | None:
