@@ -36,6 +36,7 @@ class TorchConvolution:
         self._by_windows = plain and kernel[1] <= FEW_CHANNELS
 
     def __call__(self, x: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, Maps]:
+        """The convolution, and its maps."""
         return self.forward(x, w, b), self
 
     def forward(self, x: Tensor, w: Tensor, b: Tensor) -> Tensor:

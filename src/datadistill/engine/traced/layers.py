@@ -17,9 +17,10 @@ from torch.overrides import TorchFunctionMode
 
 from ...core.network import Network
 from ..bilinear import bilinear
-from ..box import box
+from ..box import Boxed, box
 from ..choice import may_use_kernels
 from ..kernels import Kernels, kernels
+from ..kernels.averaging import make_averaging
 from ..kernels.normalisation import Normalisation, Rows, make_normalisation
 from .convolution import Settings, TorchConvolution
 
@@ -112,6 +113,34 @@ def instance_norm(
     return _normalised(Rows.of_groups(x.shape, x.shape[1]), eps, x, weight, bias)
 
 
+def avg_pool2d(
+    x: Tensor,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,  # noqa: ARG001 - there is no padding
+    divisor_override: int | None = None,
+) -> Tensor | None:
+    """Average pooling over windows that do not overlap."""
+    window = _pair(kernel_size)
+    plain = _pair(stride or window) == window and _pair(padding) == (0, 0)
+    if not plain or ceil_mode or divisor_override:
+        return None
+    return _averaged(x, window)
+
+
+def adaptive_avg_pool2d(x: Tensor, output_size: object) -> Tensor | None:
+    """The same, by how many windows there are."""
+    match (output_size, output_size) if isinstance(output_size, int) else output_size:
+        case (int(high), int(wide)) if high and wide and x.ndim == 4:
+            height, width = x.shape[2:]
+            fits = high * wide > 1 and height % high == width % wide == 0  # of 1 it is torch's mean
+            return _averaged(x, (height // high, width // wide)) if fits else None
+        case _:
+            return None
+
+
 def conv2d(
     x: Tensor,
     weight: Tensor,
@@ -137,9 +166,32 @@ REPLACED: dict[object, Callable[..., Tensor | None]] = {
     torch.group_norm: group_norm,
     F.batch_norm: batch_norm,
     F.instance_norm: instance_norm,
+    F.avg_pool2d: avg_pool2d,
+    F.adaptive_avg_pool2d: adaptive_avg_pool2d,
     torch.conv2d: conv2d,
 }
 """Torch's functions, with what replaces them; that gives None where there is nothing faster."""
+
+
+def _averaged(x: Tensor, window: tuple[int, int]) -> Tensor | None:
+    fits = x.ndim == 4 and window[0] <= x.shape[2] and window[1] <= x.shape[3]
+    if not fits or not may_use_kernels():
+        return None
+    made = make_averaging(x.shape, window, x)
+    return made and _Linear.apply(made.average, made.spread_out, x)  # pyright: ignore[reportReturnType]
+
+
+class _Linear(Function):
+    """A linear map and its transpose."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Boxed, transpose: Boxed, x: Tensor) -> Tensor:
+        ctx.maps = transpose, function
+        return box(function, x)[0]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        return None, None, _Linear.apply(*ctx.maps, gradients[0])
 
 
 def _normalised(
