@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 from ..core.network import Loss, Network, Weights
-from .choice import chosen
+from .choice import EngineName, chosen, using
 from .groups import Groups
 from .kernels import LANES
 from .precomputed import PrecomputedGradient
 from .stacked import Stacked, stacked
+from .traced.layers import FastLayers
 
 PART_BYTES = 2**21  # of the largest layer's result for a part of a minibatch
 
@@ -32,7 +33,8 @@ class Vectorised:
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        self.stacked: Stacked | None = stacked(network) if chosen() != "plain" else None
+        self._name: EngineName = chosen()  # other threads use the same engine
+        self.stacked: Stacked | None = stacked(network) if self._name != "plain" else None
 
     @property
     def threads(self) -> int:
@@ -87,7 +89,7 @@ class Vectorised:
         Where no layer mixes examples, they are taken part by part, by so many threads.
         """
         if self.stacked is None:
-            return self.losses(weights, inputs, labels, loss)
+            return self._once(weights, inputs, labels, loss)
         networks, share_size = len(next(iter(weights.values()))), math.ceil(len(labels) / threads)
         shares = Groups(len(labels), share_size, threads if threads > 1 else 0)
 
@@ -99,7 +101,7 @@ class Vectorised:
                 own = {name: leaf.detach().requires_grad_() for name, leaf in named}
                 chosen = slice(examples.start, examples.stop)
                 with torch.enable_grad():
-                    each = self.losses(own, inputs[chosen], labels[chosen], loss)
+                    each = self._once(own, inputs[chosen], labels[chosen], loss)
                     each = each * (len(examples) / len(labels))
                     found = torch.autograd.grad(each.sum(), [*own.values()], materialize_grads=True)
                 return [each.detach(), *found]
@@ -111,6 +113,14 @@ class Vectorised:
             return _sums(shares.each(share))
 
         return PrecomputedGradient.apply(both, *weights.values())  # pyright: ignore[reportReturnType]
+
+    def _once(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
+        """The losses, once differentiable: of one network, by its fastest layers."""
+        alone = len(next(iter(weights.values()))) == 1 and self.network.device.type == "cpu"
+        if self._name == "plain" or not alone:
+            return self.losses(weights, inputs, labels, loss)
+        with using(self._name), FastLayers(once=True):
+            return self.losses(weights, inputs, labels, loss)
 
     def _part(self, networks: int) -> int:
         """How many examples of a minibatch to take at once, for networks side by side."""

@@ -28,19 +28,24 @@ from .convolution import Settings, TorchConvolution
 class FastLayers(TorchFunctionMode):
     """Within it, torch's functions are replaced where there is something faster.
 
+    Args:
+        once: Whether results are differentiated once at most.
+
     Attributes:
         kernels: Whether any was by a C kernel.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, once: bool = False) -> None:
         super().__init__()
         self.kernels = False
+        self._replaced = FASTER_ONCE if once else REPLACED
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
     ) -> Any:
         """The function, or what replaces it."""
-        found = REPLACED[func](*args, **(kwargs or {})) if func in REPLACED else None
+        replaced = self._replaced.get(func)
+        found = replaced(*args, **(kwargs or {})) if replaced else None
         self.kernels |= found is not None and func is not torch.conv2d
         return func(*args, **(kwargs or {})) if found is None else found
 
@@ -171,6 +176,8 @@ REPLACED: dict[object, Callable[..., Tensor | None]] = {
     torch.conv2d: conv2d,
 }
 """Torch's functions, with what replaces them; that gives None where there is nothing faster."""
+FASTER_ONCE = {one: REPLACED[one] for one in (F.avg_pool2d, F.adaptive_avg_pool2d)}
+"""Those that are faster even if they are differentiated once at most."""
 
 
 def _averaged(x: Tensor, window: tuple[int, int]) -> Tensor | None:
