@@ -1,6 +1,8 @@
 """Traced updates compute what the plain engine computes, for every kind of layer."""
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -98,6 +100,9 @@ LAYERS: dict[str, Callable[[int], nn.Module]] = {
 }
 BATCH = torch.randn(7, 1, 6, 6, generator=torch.Generator().manual_seed(5)).double()
 LABELS = torch.arange(7) % 3
+UPDATES = 8
+LATE = functions.UPDATES_BEFORE // UPDATES + 1
+"""An outer step at which updates of a single network are traced."""
 
 
 def distiller(make: Callable[[int], nn.Module], networks: int) -> Distiller:
@@ -105,15 +110,18 @@ def distiller(make: Callable[[int], nn.Module], networks: int) -> Distiller:
         torch.manual_seed(3)
         network = Network(make(3), BATCH, dtype=torch.float64)
     config = DistillerConfig(
-        steps=4, epochs=2, networks=networks, images_per_class=2, learning_rate=0.2
+        steps=UPDATES // 2, epochs=2, networks=networks, images_per_class=2, learning_rate=0.2
     )
     return Distiller(network, RandomInit("module"), Classification(), config)
 
 
-def gradient(made: Distiller, engine: Engine) -> tuple[Tensor, dict[str, Tensor]]:
+def gradient(
+    made: Distiller, engine: Engine, outer_step: int = LATE
+) -> tuple[Tensor, dict[str, Tensor]]:
     object.__setattr__(made, "own_engine", engine)
     made.__dict__.pop("engine", None)
-    return made.gradient(made.init(BATCH.shape[1:], LABELS), (BATCH, LABELS))
+    state = replace(made.init(BATCH.shape[1:], LABELS), outer_step=outer_step)
+    return made.gradient(state, (BATCH, LABELS))
 
 
 def known(network: Network) -> list[bool]:
@@ -131,6 +139,20 @@ def test_gradients_are_those_of_the_plain_engine(name: str) -> None:
     assert relative_error(fast_losses, losses) < 1e-11
     for key, one in expected.items():
         assert relative_error(found[key], one) < 1e-10, key
+
+
+def test_they_are_traced_when_earlier_outer_steps_show_that_the_run_is_long() -> None:
+    """By the number of the outer step: a run that is resumed there makes it in the same way."""
+    made = distiller(LAYERS["dropout"], 2)
+    engine = FastEngine(made.network, made.objective)
+    first = math.ceil(functions.UPDATES_BEFORE / (2 * UPDATES))
+    early = gradient(made, engine, first - 1)
+    assert known(made.network) == []
+    late = gradient(made, engine, first)
+    assert known(made.network) == [True]
+    assert torch.equal(gradient(made, engine, first - 1)[1]["inputs"], early[1]["inputs"])
+    resumed = FastEngine(made.network, made.objective)
+    assert torch.equal(gradient(made, resumed, first)[1]["inputs"], late[1]["inputs"])
 
 
 @pytest.mark.parametrize("name", ["group norm", "batch norm", "lenet-like", "mlp"])

@@ -43,17 +43,17 @@ class Vectorised:
         on_cpu = self.network.device.type == "cpu"
         return torch.get_num_threads() if self.stacked and on_cpu else 1
 
-    def groups(self, networks: int) -> Groups:
-        """How networks are divided into groups side by side.
+    def groups(self, networks: int, *, traced: bool = False) -> Groups:
+        """How networks are divided into groups side by side, if their updates are traced or not.
 
         A group is computed by one thread: threads that share small operations wait for each other
         all the time. Only a single wide network is left to torch, with all threads.
         """
-        threads = self.threads
+        threads, together = self.threads, self.together(traced=traced)
         if self.stacked is None or threads == 1:
-            return Groups(networks, networks if self.together else 1, 0)
-        size = math.ceil(networks / threads) if self.together else 1
-        alone = networks == 1 and not self.together
+            return Groups(networks, networks if together else 1, 0)
+        size = math.ceil(networks / threads) if together else 1
+        alone = networks == 1 and not together
         return Groups(networks, size, 0 if alone else min(threads, math.ceil(networks / size)))
 
     @property
@@ -62,16 +62,14 @@ class Vectorised:
         on_cpu = self.network.device.type == "cpu"
         return self.stacked is None or self.stacked.narrow or not on_cpu
 
-    @property
-    def together(self) -> bool:
+    def together(self, *, traced: bool) -> bool:
         """Whether updates of several networks are faster side by side.
 
-        On the CPU only those by C kernels are: others are traced, and torch computes matrices one
-        after the other in less time than stacks of them.
+        Of those that are traced only those by C kernels are: torch computes matrices one after the
+        other in less time than stacks of them.
         """
-        on_cpu = self.network.device.type == "cpu"
         by_kernels = self.stacked is not None and self.stacked.by_kernels
-        return self.side_by_side and (by_kernels or not on_cpu)
+        return self.side_by_side and (by_kernels or not traced)
 
     def losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
         """Returns ℓ(x, θ_j) for each of J networks, shape (J,); twice differentiable."""

@@ -33,7 +33,10 @@ from .layers import FastLayers
 from .simplify import simplify
 
 FEWEST_UPDATES = 8
-"""Of a shorter unroll the graph is not traced: that takes as long as a hundred updates."""
+"""Of a shorter unroll the graph is not traced."""
+UPDATES_BEFORE = 500
+"""Nor before so many updates of networks, which take about as long as it takes to trace one. So a
+run of a few outer steps is not kept waiting, and a long one loses little."""
 MOST_NODES = 10_000
 """Nor is a longer graph used."""
 
@@ -105,6 +108,11 @@ _known: WeakKeyDictionary[Network, list[tuple[Objective, Any, TracedFunctions | 
     WeakKeyDictionary()
 )
 """What has been traced of a network."""
+
+
+def worth_tracing(unroll: int, before: int = UPDATES_BEFORE) -> bool:
+    """Whether to trace the updates of an unroll, after those of earlier outer steps."""
+    return unroll >= FEWEST_UPDATES and before >= UPDATES_BEFORE
 
 
 def traced(
