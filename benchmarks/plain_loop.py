@@ -27,7 +27,6 @@ from datadistill.core.network import Weights
 from datadistill.models import VGG11, AlexCifarNet, ConvNet3, LargeNet, LeNet
 from datadistill.runs.distillation import Distillation
 
-
 OUTER_STEP = 500
 
 
