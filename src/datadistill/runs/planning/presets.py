@@ -52,7 +52,8 @@ RANDOM: dict[str, Any] = {
     "start": "k-means",
     "batch_size": 256,
     "rates_lr": 0.01,
-    "momentum": 0.9,
+    "averaging": 0.9,
+    "momentum": 0.5,
     "adjoint": "truncated",
     "window": 30,
 }
