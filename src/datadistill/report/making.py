@@ -18,6 +18,7 @@ from ..hints import command
 from ..progress import ProgressCallback, silent
 from ..reading import open_regular
 from ..runs.experiment import names_code
+from ..runs.state import RunState
 from ..runs.store.folder import RunFolder
 from ..showing import Tell, no_message, shown
 from .decoded import decode
@@ -112,19 +113,28 @@ def report(
     return Report(path)
 
 
-def tell(run: Path, sources: Sources | None, progress: ProgressCallback = silent) -> Story:
+def tell(
+    run: Path,
+    sources: Sources | None,
+    progress: ProgressCallback = silent,
+    state: RunState | None = None,
+) -> Story:
     """All that is known of a run; what is not yet measured is, or a note says why not.
 
     Args:
         run: A run folder, or an artefact.
         sources: What to measure with; None measures nothing.
         progress: Called along the way.
+        state: The state of a run that has just ended, which is not read from its checkpoint again.
     """
-    return _with_text(_told(run, sources, progress), sources and sources.data_dir)
+    told = _told(run, sources, progress, state)
+    return _with_text(told, sources and sources.data_dir)
 
 
-def _told(run: Path, sources: Sources | None, progress: ProgressCallback) -> Story:
-    story = Story.of(run)
+def _told(
+    run: Path, sources: Sources | None, progress: ProgressCallback, state: RunState | None
+) -> Story:
+    story = Story.of(run, state)
     if story.distilled is None or story.measured is not None:
         return story
     missing = "Accuracy after every update and the confusion matrix are not measured"

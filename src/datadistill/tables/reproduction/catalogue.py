@@ -90,7 +90,7 @@ def _adaptation(_: Scale) -> list[Part]:
 
 
 def _imagenet(_: Scale) -> list[Part]:
-    few: dict[str, Any] = {"iterations": 10, "size": 96, "normalization": "imagenet"}
+    few: dict[str, Any] = {"iterations": 5, "size": 64, "normalization": "imagenet"}
     return [
         Part(
             "imagenet-to-voc2007",
@@ -105,7 +105,7 @@ def _imagenet(_: Scale) -> list[Part]:
             "CUB-200",
             "ours",
             "alexnet-cub200",
-            quick={**few, "recipe": "squeezenet-cub200", "iterations": 4},
+            quick={**few, "recipe": "squeezenet-cub200", "iterations": 3},
             measured="baselines",
         ),
     ]
