@@ -14,6 +14,7 @@ from ..core.values import one_line
 from ..data import decoder_of
 from ..errors import ConfigError, DataDistillError, FileError
 from ..files import check_writable, write_atomically
+from ..given import typed
 from ..hints import command
 from ..progress import ProgressCallback, silent
 from ..reading import open_regular
@@ -80,6 +81,7 @@ class Report:
         )
 
 
+@typed
 def report(
     runs: Runs,
     *,
