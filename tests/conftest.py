@@ -1,5 +1,6 @@
 """Settings of all tests: one thread each, the devices that are there, and real data."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -36,6 +37,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """One more worker than cores: tests that wait for real processes leave room for others."""
     return 1 + (os.cpu_count() or 1)
+
+
+def pytest_collection_finish() -> None:
+    """What has been imported is never garbage: to look through it again and again takes long."""
+    gc.freeze()
 
 
 def _never(_shape: object) -> bool:

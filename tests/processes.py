@@ -6,6 +6,7 @@ or a program. Where this is not possible, or the start itself matters, use ``sub
 """
 
 import functools
+import gc
 import importlib
 import json
 import os
@@ -181,6 +182,7 @@ if __name__ == "__main__":
     for name in (*LATER, *own):
         importlib.import_module(name)
     importlib.import_module("PIL.Image").preinit()
+    gc.freeze()  # processes need not look through all this for garbage, nor copy it: a second each
     try:
         _serve(socket.socket(fileno=int(sys.argv[1])))
         sys.exit()

@@ -58,7 +58,8 @@ def _embedded() -> tuple[np.ndarray, np.ndarray]:
             return rows[:, :-1], rows[:, -1].astype(np.int64)
     from sklearn.datasets import load_digits as load_embedded
 
-    return load_embedded(return_X_y=True)
+    pixels, digits = load_embedded(return_X_y=True)
+    return np.asarray(pixels), np.asarray(digits)
 
 
 DATA_SET = register(
