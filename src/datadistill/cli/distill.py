@@ -60,7 +60,7 @@ class Distill(Common):
     run_folder: Annotated[Path | None, tyro.conf.arg(name="run")] = None
     """Folder for checkpoints, metrics and the artefact. By default runs/NAME."""
     dry_run: Switch = False
-    """Measure what the run would cost, and stop."""
+    """Measure what the run would cost and how fast its network is, and stop."""
     time_budget: str | None = None
     """Finish within this time, e.g. 30m or 1h30m; the schedule is scaled to it."""
     resume: Switch = False
@@ -104,6 +104,7 @@ class Distill(Common):
     ) -> None:
         from ..runs.planning.budget import TimeBudget
         from ..runs.planning.cost import measure_cost
+        from ..runs.planning.speed import speed_lines
         from ..runs.run import Run
         from ..runs.store.restore import opened
         from .outcome import show_result
@@ -126,7 +127,10 @@ class Distill(Common):
                 most = distillation.config.iterations if "iterations" in self.named else None
                 budget = TimeBudget(deadline - cost.test - cost.validation, most)
             self.say(_cost_text(config, cost))
-        if not self.dry_run:
+        if self.dry_run:
+            for line in speed_lines(distillation, cost):
+                self.say(line)
+        else:
             planned = distillation.with_config(config)
             if self.overwrite:
                 folder.clear()

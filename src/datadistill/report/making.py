@@ -13,6 +13,7 @@ from ..artefact.real_data import real_data
 from ..core.values import one_line
 from ..errors import ConfigError, DataDistillError, FileError
 from ..files import check_writable, write_atomically
+from ..given import typed
 from ..hints import command
 from ..progress import ProgressCallback, silent
 from ..reading import open_regular
@@ -77,6 +78,7 @@ class Report:
         )
 
 
+@typed
 def report(
     runs: Runs,
     *,

@@ -110,6 +110,11 @@ _known: WeakKeyDictionary[Network, list[tuple[Objective, Any, TracedFunctions | 
 """What has been traced of a network."""
 
 
+def is_traced(network: Network) -> bool:
+    """Whether updates of a network have been traced."""
+    return any(found is not None for *_, found in _known.get(network, ()))
+
+
 def worth_tracing(unroll: int, before: int = UPDATES_BEFORE) -> bool:
     """Whether to trace the updates of an unroll, after those of earlier outer steps."""
     return unroll >= FEWEST_UPDATES and before >= UPDATES_BEFORE

@@ -12,6 +12,7 @@ from ...data import load as load_data
 from ...errors import ConfigError, DataDistillError, did_you_mean
 from ...evaluation.poisoning import victims_of
 from ...evaluation.result import ClassScore
+from ...given import typed
 from ...progress import ProgressCallback
 from ...runs.config import RunConfig
 from ...runs.experiment import Experiment
@@ -36,6 +37,7 @@ ATTACKS = {
 Cells = dict[str, Cell]
 
 
+@typed
 def reproduce(
     name: str,
     folder: str | Path,
