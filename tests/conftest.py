@@ -1,6 +1,7 @@
 """Settings of all tests: one thread each, the devices that are there, and real data."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,10 @@ from datadistill.data import LabelledData, load
 # Two OpenMP threads that spin against other load are far slower than one.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 torch.set_num_threads(1)
+
+# Commands in the background of a script ignore Ctrl-C, and so would the processes of tests.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -25,6 +25,7 @@ from .export import Export
 from .flags import REGISTRY, description, yes_no
 from .import_images import Import
 from .pretrain import Pretrain
+from .published import Artefacts
 from .quickstart import Quickstart
 from .recipes import Recipes
 from .report import Report
@@ -46,6 +47,7 @@ Command = (
     | Import
     | Reproduce
     | Recipes
+    | Artefacts
     | Data
 )
 COMMANDS: dict[str, type[Command]] = {
@@ -61,6 +63,7 @@ COMMANDS: dict[str, type[Command]] = {
     "import": Import,
     "reproduce": Reproduce,
     "recipes": Recipes,
+    "artefacts": Artefacts,
     "data": Data,
 }
 WIDEST = 100
