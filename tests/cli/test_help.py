@@ -85,7 +85,7 @@ def test_help_of_every_command_fits_and_explains(
 def test_every_field_of_every_command_is_documented() -> None:
     for cls in (*COMMANDS.values(), RunConfig):
         undocumented = {field.name for field in fields(cls)} - field_help(cls).keys()
-        assert undocumented <= {"config", "action", "iterations_named"}
+        assert undocumented <= {"config", "action", "named"}
 
 
 def test_the_program_lists_its_commands(capsys: pytest.CaptureFixture[str]) -> None:

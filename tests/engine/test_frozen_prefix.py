@@ -124,7 +124,7 @@ def test_it_is_that_of_finite_differences_and_of_an_independent_unroll() -> None
     torch.testing.assert_close(gradient["inputs"], expected[0], rtol=1e-9, atol=1e-13)
 
 
-def test_images_pass_the_frozen_layers_once_forward_and_once_back_for_each_group() -> None:
+def test_images_pass_the_frozen_layers_once_forward_and_once_to_come_back() -> None:
     _, made, prefix = distillers(branching(), Case(networks=3))
     passes: list[int] = []
 
@@ -134,8 +134,7 @@ def test_images_pass_the_frozen_layers_once_forward_and_once_back_for_each_group
     state, batch = start(made), (prefix(INPUTS), LABELS)
     prefix._module.register_forward_pre_hook(count)  # pyright: ignore[reportPrivateUsage]
     _, together = made.gradient(state, batch)
-    # Once back for each group of networks; here each network is a group of its own.
-    assert passes == [6] * (1 + 3)  # however many updates there are
+    assert passes == [6, 6]  # however many networks and updates there are
     steps = made.parametrisation.steps(state.current)
     found = made.parametrisation.pull_back(state.current, steps)
     each = made.parametrisation.pull_back_each(state.current, steps.for_each(2))

@@ -3,7 +3,7 @@
 import dataclasses
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -17,8 +17,9 @@ from datadistill.core.adjoint import Adjoint
 from datadistill.core.objective import Objective
 from datadistill.core.parametrisation import Parametrisation
 from datadistill.errors import ConfigError
-from datadistill.runs.config import NAMES, PAPER, RunConfig, config_from
-from datadistill.runs.recipes import Preset, read_recipe, recipe_names
+from datadistill.runs.config import NAMES, RunConfig, config_from
+from datadistill.runs.planning.presets import PAPER, Preset
+from datadistill.runs.recipes import read_recipe, recipe_names
 from datadistill.runs.seams import make, make_rule
 from datadistill.runs.settings import GROUPS
 from datadistill.runs.store.yaml_files import parse_yaml, read_config, write_yaml
@@ -228,7 +229,7 @@ def test_recipes_that_were_not_run_say_so_as_the_results_do() -> None:
     assert said == {name for name in listed if name in recipe_names()}
 
 
-@pytest.mark.parametrize("preset", ["fast", "paper"])
+@pytest.mark.parametrize("preset", get_args(Preset))
 @pytest.mark.parametrize("name", recipe_names())
 def test_the_command_takes_every_recipe(name: str, preset: Preset) -> None:
     command = parse(["distill", name, "--preset", preset])

@@ -13,8 +13,9 @@ from tyro.constructors import StructConstructorSpec, StructFieldSpec, StructType
 from ..core.settings import Settings
 from ..durations import parse_time, time_text
 from ..errors import ConfigError, FileError
-from ..runs.config import NAMES, PAPER, RunConfig, config_from
-from ..runs.recipes import Preset, read_recipe
+from ..runs.config import NAMES, RunConfig, config_from
+from ..runs.planning.presets import Preset, described, preset_settings
+from ..runs.recipes import read_recipe
 from ..runs.settings import GROUPS
 from ..runs.store.yaml_files import read_config
 from ..runs.team.environment import is_worker
@@ -32,7 +33,7 @@ FIRST = (
     *("iterations", "time_budget", "run_folder"),
 )
 """The settings that people change first, in the order of the help."""
-NO_FLAGS = ("config", "iterations_named")
+NO_FLAGS = ("config", "named")
 Recipe = Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[RECIPE]")]
 
 
@@ -51,7 +52,9 @@ class Distill(Common):
     recipe: Recipe = None
     """Recipe by name, or a YAML file of settings such as a run's config.yaml."""
     preset: Preset = "fast"
-    """Outer schedule: ours, or the paper's, which takes many times as long."""
+    """Settings for a purpose: fast, our own outer schedule; paper, the paper's, which takes many
+    times as long; best, what reaches the highest accuracy: learned labels, longer unrolls with
+    momentum and more (docs/beyond.md)."""
     run_folder: Annotated[Path | None, tyro.conf.arg(name="run")] = None
     """Folder for checkpoints, metrics and the artefact. By default runs/NAME."""
     dry_run: Switch = False
@@ -63,7 +66,7 @@ class Distill(Common):
     overwrite: Switch = False
     """Replace the run in this folder, if there is one."""
     config: RunConfig = field(default_factory=RunConfig)
-    iterations_named: bool = False  # whether --iterations stands on the command line
+    named: frozenset[str] = frozenset()  # the settings that stand on the command line
 
     def run(self) -> None:
         """Distils, tests once on the test set, and writes the artefact and its picture."""
@@ -108,13 +111,15 @@ class Distill(Common):
             f"Distilling {len(train):,} examples of {train.name} for {config.model}, "
             f"{config.initialization} initialization: steps {config.steps}, epochs {config.epochs}."
         )
+        if self.preset == "best":
+            self.say(f"Preset best: {described(config)}")
         self.say(f"Computed by: {distillation.engine_record}.")
         if deadline is not None or self.dry_run or not self.quiet:
             team.assemble()
             cost = measure_cost(distillation, test)
             if deadline is not None:
                 config = self._within(config, cost, deadline - time.monotonic())
-                most = distillation.config.iterations if self.iterations_named else None
+                most = distillation.config.iterations if "iterations" in self.named else None
                 budget = TimeBudget(deadline - cost.test - cost.validation, most)
             self.say(_cost_text(config, cost))
         if not self.dry_run:
@@ -128,9 +133,11 @@ class Distill(Common):
 
     def with_recipe(self) -> Distill | None:
         """The defaults to parse the flags over again, if a recipe or a preset is named."""
+        given = {name: getattr(self.config, name) for name in self.named}
         if self.recipe is None:
-            return None if self.preset == "fast" else Distill(config=config_from(PAPER))
-        recipe = read_recipe(self.recipe, self.preset)
+            found = preset_settings(self.preset, given)
+            return Distill(config=config_from(found)) if found else None
+        recipe = read_recipe(self.recipe, self.preset, given)
         from ..runs.experiment import CODE_SETTINGS, check_no_code
 
         default = RunConfig()
@@ -184,7 +191,7 @@ class Distill(Common):
                 f"and the final test ({time_text(cost.test)}).",
                 "Choose a longer --time-budget, or fewer --test-networks.",
             )
-        if self.iterations_named:
+        if "iterations" in self.named:
             if config.iterations <= iterations:
                 self.say(f"--iterations {config.iterations} ends before the time budget does.")
                 return config

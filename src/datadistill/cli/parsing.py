@@ -17,7 +17,7 @@ from rich.panel import Panel
 from rich.table import Table
 
 from ..errors import ConfigError, did_you_mean
-from ..runs.config import RunConfig
+from ..runs.config import NAMES, RunConfig
 from .data import Data
 from .distill import Distill
 from .evaluate import Evaluate
@@ -98,10 +98,17 @@ def parse(arguments: list[str]) -> Command:
     command = _parse_over(name, words, None)
     if not isinstance(command, Distill):
         return command
+    command = replace(command, named=_named(words))
     recipe = command.with_recipe()
     parsed = _parse_over(name, words, recipe) if recipe else command
-    named = any(word.partition("=")[0] == "--iterations" for word in words)
-    return replace(cast(Distill, parsed), iterations_named=named)
+    return replace(cast(Distill, parsed), named=command.named)
+
+
+def _named(words: list[str]) -> frozenset[str]:
+    """The settings that a command line names."""
+    flags = (word.partition("=")[0].replace("-", "_") for word in words if word.startswith("--"))
+    names = (flag.removeprefix("__") for flag in flags)
+    return frozenset({name.removeprefix("no_") for name in names} & {*NAMES})
 
 
 def print_commands() -> None:

@@ -144,6 +144,12 @@ class Steps:
         """Those of one of the networks of :meth:`for_each`."""
         return Steps(self.inputs[:, j], self.labels[:, j], self.learning_rates[:, :, j])
 
+    @classmethod
+    def joined(cls, parts: Sequence["Steps"]) -> "Steps":
+        """Those of all networks, from those of :meth:`for_each` for some at a time."""
+        inputs, labels, rates = zip(*(one.tensors.values() for one in parts), strict=True)
+        return cls(torch.cat(inputs, 1), torch.cat(labels, 1), torch.cat(rates, 2))
+
     def to(self, device: torch.device, dtype: torch.dtype) -> "Steps":
         """Moves to a device; inputs, rates and float labels take the dtype."""
         labels = self.labels.to(device)

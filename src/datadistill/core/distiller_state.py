@@ -1,12 +1,14 @@
 """What changes from one outer step to the next, and what is logged of it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
 from .optimizer import AdamState
 from .parametrisation import Parameters
 from .values import one_line, same
+
+Tree = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -26,13 +28,13 @@ class DistillerState:
     """
 
     outer_step: int
-    parameters: dict[str, Tensor]
-    constants: dict[str, Tensor]
+    parameters: Tree
+    constants: Tree
     adam: AdamState
-    average: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    average: Tree = field(default_factory=dict[str, Tensor])
     rejected: int = 0
     rejected_in_a_row: int = 0
-    pool: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    pool: Tree = field(default_factory=dict[str, Tensor])
     norm: float | None = None
 
     __repr__ = one_line
@@ -47,6 +49,43 @@ class DistillerState:
     def kept(self) -> Parameters:
         """What becomes the distilled data: the running mean, if there is one."""
         return Parameters({**self.parameters, **self.average}, self.constants)
+
+    def after_rejection(self) -> "DistillerState":
+        """After an outer step that was rejected: nothing is learned."""
+        return replace(
+            self,
+            outer_step=self.outer_step + 1,
+            rejected=self.rejected + 1,
+            rejected_in_a_row=self.rejected_in_a_row + 1,
+        )
+
+    def after(
+        self,
+        parameters: Tree,
+        moments: AdamState,
+        old: float,
+        pool: Tree,
+        norm: float | None,
+    ) -> "DistillerState":
+        """After an outer step.
+
+        Args:
+            parameters: What is learned.
+            moments: The outer optimiser's state.
+            old: The share of earlier outer steps in the running mean.
+            pool: The networks that train along.
+            norm: The running mean of the gradient's norm.
+        """
+        return replace(
+            self,
+            outer_step=self.outer_step + 1,
+            parameters=parameters,
+            adam=moments,
+            average={n: old * a + (1 - old) * parameters[n] for n, a in self.average.items()},
+            rejected_in_a_row=0,
+            pool=pool,
+            norm=norm,
+        )
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from .distilled import Step
+from .distilled import Step, Steps
 from .gradients import gradient, leaf, leaves, products
 from .learner import Learner
 from .network import Network, Weights
@@ -20,6 +20,13 @@ from .objective.objective import Objective
 Tree = dict[str, Tensor]
 Found = tuple[Tensor, Tree]
 """The losses (J,) of some networks, and the gradient of their mean."""
+Sample = Callable[[range], Weights]
+"""Draws the initial weights of networks with some numbers."""
+Learn = Callable[["Engine", Weights, range], tuple[Tensor, Steps]]
+"""The losses (J,) of some networks, from their initial weights and numbers, and the gradient of
+their mean with respect to the steps of each."""
+Combine = Callable[[Steps], Tree]
+"""The gradient of what is learned, from that of the steps of each network."""
 
 
 class Products(NamedTuple):
@@ -128,18 +135,15 @@ class Engine(Protocol):
         """The losses (J,) on real data; once differentiable."""
         ...
 
-    def mean_over(
-        self,
-        numbers: range,
-        sample: Callable[[range], Weights],
-        work: Callable[["Engine", Weights, range], Found],
-    ) -> Found:
-        """Combines what is found for networks of all numbers.
+    def mean_over(self, numbers: range, sample: Sample, learn: Learn, combine: Combine) -> Found:
+        """The losses of networks with these numbers, and the gradient of their mean.
 
         Args:
             numbers: The numbers of J networks.
             sample: Draws the initial weights of some of them.
-            work: Computes some of them, from their initial weights and numbers.
+            learn: Computes some of them.
+            combine: Goes back from their steps to what is learned, for as many at once as there
+                are in this process.
         """
         ...
 
@@ -178,13 +182,9 @@ class PlainEngine:
     def outer_losses(self, weights: Weights, inputs: Tensor, labels: Tensor) -> Tensor:
         return self.network.losses(weights, inputs, labels, self.objective.outer_loss)
 
-    def mean_over(
-        self,
-        numbers: range,
-        sample: Callable[[range], Weights],
-        work: Callable[[Engine, Weights, range], Found],
-    ) -> Found:
-        return work(self, sample(numbers), numbers)
+    def mean_over(self, numbers: range, sample: Sample, learn: Learn, combine: Combine) -> Found:
+        losses, gradient = learn(self, sample(numbers), numbers)
+        return losses, combine(gradient)
 
 
 class Recorded:

@@ -1,12 +1,13 @@
-"""Which classes the distilled images start as."""
+"""How distilled images are laid out: which classes they start as, which of them an update takes."""
 
 import math
 
 import torch
 from torch import Tensor
 
+from .inner_batches import InnerBatches
 from .objective import Objective
-from .settings import Learned
+from .settings import DistillerConfig, Learned
 
 
 def start_labels(
@@ -38,3 +39,20 @@ def mixtures(images: int, classes: int) -> Tensor:
     turns = torch.arange(classes) % images
     members = (turns == torch.arange(images)[:, None]).float()
     return members / members.sum(1, keepdim=True)
+
+
+def inner_batches(config: DistillerConfig, images: int) -> InnerBatches | None:
+    """How updates draw their images; None: an update takes all images of its step.
+
+    Args:
+        config: The settings.
+        images: How many images a step has.
+    """
+    if config.inner_batch is None and not config.shuffle:
+        return None
+    classes = 1 if config.images_per_step else images // config.images_per_class
+    inner = InnerBatches(config.inner_batch or images // classes, classes)
+    if config.shuffle:
+        inner = InnerBatches(inner.size)
+    inner.check(config.steps * images)
+    return inner

@@ -1,15 +1,23 @@
 """The fast engine: the plain engine's interface, and the same numbers up to rounding."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 
 import torch
 from torch import Tensor
 
-from ..core.distilled import Step
-from ..core.engine import Engine, Found, Gradient, Recorded, Tape, UpdateFunction
+from ..core.distilled import Step, Steps
+from ..core.engine import (
+    Combine,
+    Found,
+    Gradient,
+    Learn,
+    Recorded,
+    Sample,
+    Tape,
+    UpdateFunction,
+)
 from ..core.gradients import gradient
 from ..core.learner import Learner
 from ..core.network import Network, Weights
@@ -139,12 +147,7 @@ class FastEngine:
             return losses_in_parts(losses, weights, inputs, labels, self.micro_batch)
         return fast.mean_losses(weights, inputs, labels, loss, self._threads)
 
-    def mean_over(
-        self,
-        numbers: range,
-        sample: Callable[[range], Weights],
-        work: Callable[[Engine, Weights, range], Found],
-    ) -> Found:
+    def mean_over(self, numbers: range, sample: Sample, learn: Learn, combine: Combine) -> Found:
         """This member's share of the networks in groups over threads, then the team's mean.
 
         Several members with one network all compute it, each with its share of the minibatch.
@@ -155,15 +158,15 @@ class FastEngine:
         theta0, groups = sample(computed), self.vectorised.groups(len(computed))
         engine._threads = self.vectorised.threads // max(1, groups.workers)
 
-        def group(chosen: range, _: object) -> Found:
+        def group(chosen: range, _: object) -> tuple[Tensor, Steps]:
             own = slice(chosen.start, chosen.stop)
-            return work(engine, {n: w[own] for n, w in theta0.items()}, computed[own])
+            return learn(engine, {n: w[own] for n, w in theta0.items()}, computed[own])
 
         if not self._prepared:  # what is traced must not meet other threads
             self._prepared, groups = True, replace(groups, workers=min(1, groups.workers))
-        losses, gradient = _mean(groups.each(group))
+        losses, gradient = _together(groups.each(group))
         # Of one network that all have computed, all take the gradient of the one whose share it is.
-        return self.team.mean(numbers, losses[: len(mine)], gradient)
+        return self.team.mean(numbers, losses[: len(mine)], combine(gradient))
 
     def _traced(self, learner: Learner, steps: Sequence[Step]) -> TracedFunctions | None:
         """The updates as straight-line code, where that is worth while and can be had."""
@@ -180,12 +183,14 @@ class FastEngine:
         return gradient(lambda theta: self.losses(theta, step).sum(), weights)
 
 
-def _mean(groups: Sequence[Found]) -> Found:
-    """All losses in order and the gradient of their mean, from groups of networks."""
-    losses = torch.cat([each for each, _ in groups])
-    shares = [len(each) / len(losses) for each, _ in groups]
-    mean = {
-        name: reduce(torch.add, [s * g[name] for s, (_, g) in zip(shares, groups, strict=True)])
-        for name in groups[0][1]
-    }
-    return losses, mean
+def _together(groups: Sequence[tuple[Tensor, Steps]]) -> tuple[Tensor, Steps]:
+    """All losses in order and the gradient of their mean, from those of groups of networks."""
+    if len(groups) == 1:
+        return groups[0]
+    losses = torch.cat([own for own, _ in groups])
+    shares = [len(own) / len(losses) for own, _ in groups]
+    scaled = [
+        replace(own, **{name: share * g for name, g in own.tensors.items()})
+        for share, (_, own) in zip(shares, groups, strict=True)
+    ]
+    return losses, Steps.joined(scaled)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from ..core.settings import DistillerConfig, Outer, default_networks
+from ..core.settings import DistillerConfig, default_networks
 from ..core.values import one_line
 from ..errors import ConfigError, did_you_mean
 from .settings import (
@@ -25,27 +25,6 @@ from .settings import (
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-OUTER = tuple(f.name for f in fields(Outer) if f.name not in ("iterations", "seed"))
-"""The settings of the outer schedule."""
-COMPUTING = ("micro_batch", "compiled")
-"""Settings of the unroll that change no result."""
-BEYOND: dict[str, Any] = {
-    "parametrisation": "plain",
-    "bases": None,
-    "downscale": None,
-    "labels": None,
-    "view": None,
-    "architectures": (),
-    **{f.name: f.default for f in fields(UnrollSettings) if f.name not in COMPUTING},
-}
-"""What goes beyond the paper (docs/beyond.md), switched off."""
-PAPER: dict[str, Any] = {
-    **BEYOND,
-    **{f.name: f.default for f in fields(Outer) if f.name in OUTER},
-    "start": "noise",
-    "keep": "last",
-}
-"""The paper's outer schedule, and that its last distilled data are the result."""
 NAMING = ("objective", "update_rule", "adjoint", "initialization", "parametrisation", "view")
 """The settings that name an implementation."""
 VALIDATIONS = 20
@@ -66,7 +45,7 @@ class RunConfig(
     """All settings of a run, each by its own name: ``config.batch_size``.
 
     The groups in :mod:`datadistill.runs.settings` describe them. The outer schedule is our own;
-    :data:`PAPER` holds the paper's.
+    :data:`~datadistill.runs.planning.presets.PAPER` holds the paper's.
     """
 
     __repr__ = one_line

@@ -30,6 +30,7 @@ from .calls.keywords import Keywords
 from .config import RunConfig, config_from
 from .distillation import Distillation
 from .initialization import unused_weights
+from .planning.presets import Preset, preset_settings
 from .run import Run, distill_in_memory
 from .seams import import_own, settings_of
 from .settings import Keep
@@ -50,8 +51,9 @@ def distill(
     update_rule: UpdateRule | str | None = None,
     parametrisation: Parametrisation | str | None = None,
     view: View | str | None = None,
+    preset: Preset = "fast",
     validation: float = 0.1,
-    keep: Keep = "auto",
+    keep: Keep | None = None,
     device: str = "auto",
     dtype: str | torch.dtype | None = None,
     run: str | Path | None = None,
@@ -82,6 +84,8 @@ def distill(
         parametrisation: ``Plain()`` by default, or ``SoftLabels()``, which learns labels too.
         view: A random transformation of real and distilled images alike, drawn anew for every outer
             step: ``dd.views.Rotate(20)``, ``dd.views.Dsa()``, ``"shift+rotate"``…; none by default.
+        preset: Settings below those that are given: ``fast``, our own; ``paper``, the paper's outer
+            schedule; ``best``, what reaches the highest accuracy (docs/beyond.md).
         validation: Share of the training data that is held out to measure progress.
         keep: Which distilled data to return: the last, as in the paper; the best of 20 along the
             way on the held-out training data; or, by default, the best if they beat the last by
@@ -120,13 +124,14 @@ def distill(
         "data": _lasting(train) if isinstance(train, str | Path) else real.name,
         "model": model,
         "validation": validation,
-        "keep": keep,
         "device": place.type,
         "dtype": None if dtype is None else str(resolve_dtype(dtype)).removeprefix("torch."),
         **settings_of(*given.objects),
         **names,
+        **({} if keep is None else {"keep": keep}),
+        **others,
     }
-    config = _of_one_process(config_from({**named, **others}))
+    config = _of_one_process(config_from({**preset_settings(preset, named), **named}))
     check_installed(config.tensorboard and run is not None)
     distillation = Distillation.prepare(config, real, module, given, place)
     if tested is not None:

@@ -1,16 +1,18 @@
 """Recipes: whole experiments as YAML files, those of this package and a user's own."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from ..errors import ConfigError, did_you_mean, printable
 from ..hints import command
-from .config import PAPER, RunConfig, config_from
+from .config import RunConfig, config_from
+from .planning.presets import Preset, preset_settings
 from .store.yaml_files import read_yaml
 
-Preset = Literal["fast", "paper"]
+SECTIONS = ("paper", "best")
+"""What a recipe may have below the name of a preset: settings that hold with it alone."""
 FOLDER = Path(__file__).parents[1] / "recipes"
 
 
@@ -46,13 +48,17 @@ def recipe_file(name: str) -> Path:
     return FOLDER / f"{name}.yaml" if name in recipe_names() else read_recipe(name).path
 
 
-def read_recipe(name: str, preset: Preset = "fast") -> Recipe:
+NOTHING: Mapping[str, Any] = {}
+
+
+def read_recipe(name: str, preset: Preset = "fast", given: Mapping[str, Any] = NOTHING) -> Recipe:
     """Reads a recipe of this package by its name, or any YAML file of settings by its path.
 
     Args:
         name: Name of a recipe, or path of a YAML file.
-        preset: Outer schedule: that of the recipe, or the paper's with the settings that the
-            recipe has below ``paper``.
+        preset: Settings for a purpose: those of the recipe (fast), or the preset's own with what
+            the recipe has below its name.
+        given: Settings that will override the recipe, which the preset is adapted to.
     """
     path = Path(name)
     if path.suffix not in (".yaml", ".yml"):
@@ -66,14 +72,19 @@ def read_recipe(name: str, preset: Preset = "fast") -> Recipe:
     _check_printable(settings, path)
     description = _description(settings)
     settings.pop("description", None)
-    paper = settings.pop("paper", {})
-    if not isinstance(paper, dict):
-        raise ConfigError(
-            f"{path}: paper is {paper!r}.", "Put settings below paper, or leave it out."
-        )
-    if preset == "paper":
-        settings |= PAPER | paper
+    sections = {name: _section(settings, name, path) for name in SECTIONS}
+    settings |= preset_settings(preset, {**settings, **given}) | sections.get(preset, {})
     return Recipe(path.stem, description, config_from(settings, str(path)), path)
+
+
+def _section(settings: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
+    """Takes the settings below a name out of a recipe."""
+    section = settings.pop(name, {})
+    if not isinstance(section, dict):
+        raise ConfigError(
+            f"{path}: {name} is {section!r}.", f"Put settings below {name}, or leave it out."
+        )
+    return section
 
 
 def _description(settings: dict[str, Any]) -> str:
