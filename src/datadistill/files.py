@@ -74,7 +74,7 @@ def replacing(path: Path, *, make_folder: bool = True) -> Generator[Path]:
     If the body raises, the temporary file is removed and ``path`` stays as it was. What earlier
     writes of ``path`` left behind when they were killed is removed too.
     """
-    temporary = _temporary(path)
+    temporary = temporary_for(path)
     with reporting(path):
         if make_folder:
             make(path.parent)
@@ -112,7 +112,7 @@ def check_writable(path: Path) -> None:
     """Raises the error that writing ``path`` would raise, before hours of work lead there."""
     if path.is_dir():
         raise FileError(f"{path} is a folder.", "Name a file to write.")
-    probe = _temporary(path)
+    probe = temporary_for(path)
     with reporting(path):
         make(path.parent)
         _clean(path)
@@ -131,7 +131,7 @@ def leftovers(folder: Path) -> list[Path]:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Removes temporary files of writes of ``path`` that were broken off, among a user's files."""
+    """Removes what broken-off writes of ``path`` left, among a user's files."""
     with reporting(path):
         _clean(path)
 
@@ -146,7 +146,8 @@ def _clean(path: Path) -> None:
                 remove(found)
 
 
-def _temporary(path: Path) -> Path:
+def temporary_for(path: Path) -> Path:
+    """A new temporary name beside a path."""
     # The suffix stays, because picture writers choose the format by it.
     return path.with_name(f".{path.stem}.{MARK}{secrets.token_hex(4)}{path.suffix}")
 
@@ -235,9 +236,14 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Removes a file."""
+    """Removes a file, or a temporary folder with its files."""
     _check_guards(path)
-    path.unlink()
+    try:
+        path.unlink()
+    except (IsADirectoryError, PermissionError):  # what Linux and others say of a folder
+        if not path.is_dir():
+            raise
+        shutil.rmtree(path)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,11 @@ if sys.platform == "win32":
         """Windows itself refuses to remove a file that a process is writing."""
         yield
 
+    @contextlib.contextmanager
+    def folder_in_use(_temporary: Path) -> Generator[None]:
+        """Windows cannot open folders."""
+        yield
+
     def is_stale(_temporary: Path) -> bool:
         """Whether a temporary file may be removed; Windows refuses it where it may not."""
         return True
@@ -36,7 +41,17 @@ else:
     def in_use(temporary: Path) -> Generator[None]:
         """Makes a temporary file, and holds it locked, so that no other process removes it."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        descriptor = os.open(temporary, flags, 0o666)
+        with _locked(os.open(temporary, flags, 0o666)):
+            yield
+
+    @contextlib.contextmanager
+    def folder_in_use(temporary: Path) -> Generator[None]:
+        """Holds a temporary folder locked likewise."""
+        with _locked(os.open(temporary, os.O_RDONLY)):
+            yield
+
+    @contextlib.contextmanager
+    def _locked(descriptor: int) -> Generator[None]:
         try:
             with contextlib.suppress(OSError):  # some network drives do not support locks
                 lock(descriptor)
@@ -45,7 +60,7 @@ else:
             os.close(descriptor)
 
     def is_stale(temporary: Path) -> bool:
-        """Whether no process is writing a temporary file any more."""
+        """Whether no process is writing a temporary file or folder any more."""
         try:
             descriptor = os.open(temporary, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks.kills import TOKEN, WORKS, Campaign, processes_of
+from benchmarks.kills.campaign import TOKEN, Campaign, processes_of, without_times
+from benchmarks.kills.works import WORKS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -40,3 +41,16 @@ def test_other_bytes_stale_files_and_orphans_are_seen(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"], env=variables) as orphan:
         assert processes_of(tmp_path) == [orphan.pid]
         orphan.kill()
+
+
+def test_of_a_page_only_its_times_are_left_out(tmp_path: Path) -> None:
+    pages = (
+        b"<dd>4.6 s</dd><dd>60</dd>",
+        b"<dd>1 min 2 s</dd><dd>60</dd>",
+        b"<dd>2 s</dd><dd>6</dd>",
+    )
+    found: list[bytes] = []
+    for content in pages:
+        (tmp_path / "report.html").write_bytes(content)
+        found.append(without_times(tmp_path / "report.html"))
+    assert found[0] == found[1] != found[2]

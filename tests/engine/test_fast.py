@@ -85,7 +85,9 @@ def test_networks_are_grouped_by_threads_and_wide_ones_taken_one_by_one() -> Non
     assert narrow.groups(1) == Groups(1, 1, 1)  # by one thread, not by two that wait
     assert wide.groups(5) == Groups(5, 1, 2)
     assert wide.groups(1) == Groups(1, 1, 0)
-    assert mixed.groups(5) == Groups(5, 1, 0)  # its module serves one thread at a time
+    assert mixed.groups(5) == Groups(5, 5, 0)  # its module serves one thread at a time
+    assert mixed.groups(5, traced=True) == Groups(5, 1, 0)  # without autograd that is faster
+    assert narrow.groups(5, traced=True) == narrow.groups(5)
     torch.set_num_threads(1)
     assert narrow.groups(5) == Groups(5, 5, 0)
     assert wide.groups(5) == Groups(5, 1, 0)

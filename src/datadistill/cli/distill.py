@@ -103,6 +103,7 @@ class Distill(Common):
         from ..runs.planning.budget import TimeBudget
         from ..runs.planning.cost import measure_cost
         from ..runs.run import Run
+        from ..runs.store.restore import opened
         from .outcome import show_result
 
         distillation, train, test = loaded.prepare(team), loaded.train, loaded.test
@@ -128,8 +129,9 @@ class Distill(Common):
                 folder.clear()
             with self.bars() as progress:
                 run = Run(planned, folder, test, budget, self.say, self.warn, progress)
-                distilled = run.go()
-            show_result(self, distilled, folder)
+                with opened(folder) as saved:
+                    ended = run.go_from(saved)
+            show_result(self, ended, folder)
 
     def with_recipe(self) -> Distill | None:
         """The defaults to parse the flags over again, if a recipe or a preset is named."""

@@ -8,13 +8,15 @@ from ..report import draw
 from ..report.decoded import write_decoded
 from ..report.making import tell, write_page
 from ..report.usage import needed
+from ..runs.run import Ended
 from ..runs.store.folder import RunFolder
 from .artefacts import config_of
 from .console import Common, out
 
 
-def show_result(command: Common, distilled: DistilledData, folder: RunFolder) -> None:
+def show_result(command: Common, ended: Ended, folder: RunFolder) -> None:
     """Draws the distilled data of a run, and prints their result and their files."""
+    distilled = ended.distilled
     out.print(str(distilled.claim), markup=False)
     command.say(stored_text(distilled))
     out.print(f"run: {folder.path}", markup=False)
@@ -26,7 +28,7 @@ def show_result(command: Common, distilled: DistilledData, folder: RunFolder) ->
     elif are_images(distilled.inputs.shape[2:]):
         draw(distilled, folder.picture)
         out.print(f"picture: {folder.picture}", markup=False)
-    write_page(folder.report, [tell(folder.path, None)])
+    write_page(folder.report, [tell(folder.path, None, state=ended.state)])
     out.print(f"report: {folder.report}", markup=False)
     command.say(f"More on that page: {hints.command('report', folder.path, *needed(distilled))}")
     command.say(f"Use them: {hints.command('train', folder.path, *needed(distilled))}")

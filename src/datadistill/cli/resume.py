@@ -75,7 +75,7 @@ class Resume(Common):
         team = partial(together, worker=worker, named=named, debug=self.debug)
         given = named | {name: getattr(self, name) for name in (*CHANGES, "processes")}
         with self.bars() as progress:
-            distilled = resume_run(
+            ended = resume_run(
                 folder, given, team, tell=self.say, warn=self.warn, progress=progress
             )
-        show_result(self, distilled, folder)
+        show_result(self, ended, folder)

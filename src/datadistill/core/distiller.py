@@ -106,7 +106,8 @@ class Distiller(Ingredients):
             networks = rates.shape[2]
             return mean_clipped({n: networks * g for n, g in each.items()}, config.clip_norm)
 
-        return self.engine.mean_over(self.numbers_at(t), sample, learn, combine)
+        taped = adjoint.taped(len(steps.schedule))
+        return self.engine.mean_over(self.numbers_at(t), taped, sample, learn, combine)
 
     def distilled(self, state: DistillerState) -> Steps:
         """The distilled data as they stand."""

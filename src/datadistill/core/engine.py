@@ -135,11 +135,14 @@ class Engine(Protocol):
         """The losses (J,) on real data; once differentiable."""
         ...
 
-    def mean_over(self, numbers: range, sample: Sample, learn: Learn, combine: Combine) -> Found:
+    def mean_over(
+        self, numbers: range, taped: int, sample: Sample, learn: Learn, combine: Combine
+    ) -> Found:
         """The losses of networks with these numbers, and the gradient of their mean.
 
         Args:
-            numbers: The numbers of J networks.
+            numbers: The numbers of J networks; those of earlier outer steps come before them.
+            taped: How many updates of each network are made on a tape.
             sample: Draws the initial weights of some of them.
             learn: Computes some of them.
             combine: Goes back from their steps to what is learned, for as many at once as there
@@ -182,7 +185,9 @@ class PlainEngine:
     def outer_losses(self, weights: Weights, inputs: Tensor, labels: Tensor) -> Tensor:
         return self.network.losses(weights, inputs, labels, self.objective.outer_loss)
 
-    def mean_over(self, numbers: range, sample: Sample, learn: Learn, combine: Combine) -> Found:
+    def mean_over(
+        self, numbers: range, taped: int, sample: Sample, learn: Learn, combine: Combine
+    ) -> Found:
         losses, gradient = learn(self, sample(numbers), numbers)
         return losses, combine(gradient)
 

@@ -29,7 +29,7 @@ from .micro_batches import InParts, check_inner_mean, check_no_mixing, losses_in
 from .shares import losses_of_shares
 from .tape import SegmentedTape
 from .team import ALONE, Team
-from .traced import FEWEST_UPDATES, TracedFunctions, traced
+from .traced import TracedFunctions, traced, worth_tracing
 from .vectorised import Vectorised
 
 
@@ -68,9 +68,10 @@ class FastEngine:
         self._threads = 1
         self._divides_examples = False
         self._name: EngineName = chosen()  # what is traced later uses the same engine
+        self._traces = self.traced
         self._prepared = False
         # Where torch.func computes networks side by side, graphs do not tell what they keep.
-        narrow = self.vectorised.stacked and self.vectorised.together
+        narrow = self.vectorised.stacked and self.vectorised.together(traced=self.traced)
         self._budget = GraphBudget(GRAPH_BYTES if narrow else WIDE_GRAPH_BYTES)
 
     divisible = True
@@ -88,7 +89,7 @@ class FastEngine:
 
     @property
     def traced(self) -> bool:
-        """Whether updates are traced, wherever that is possible and worth while."""
+        """Whether updates are traced, where that is possible and as soon as it is worth while."""
         return self.network.device.type == "cpu" and not self.micro_batch and not self.compiled
 
     def losses(self, weights: Weights, step: Step) -> Tensor:
@@ -147,7 +148,9 @@ class FastEngine:
             return losses_in_parts(losses, weights, inputs, labels, self.micro_batch)
         return fast.mean_losses(weights, inputs, labels, loss, self._threads)
 
-    def mean_over(self, numbers: range, sample: Sample, learn: Learn, combine: Combine) -> Found:
+    def mean_over(
+        self, numbers: range, taped: int, sample: Sample, learn: Learn, combine: Combine
+    ) -> Found:
         """This member's share of the networks in groups over threads, then the team's mean.
 
         Several members with one network all compute it, each with its share of the minibatch.
@@ -155,14 +158,17 @@ class FastEngine:
         mine, engine = self.team.share(numbers), copy.copy(self)
         engine._divides_examples = len(numbers) == 1 < self.team.size
         computed = numbers if engine._divides_examples else mine
-        theta0, groups = sample(computed), self.vectorised.groups(len(computed))
+        # By the numbers, so that a run that is resumed makes each outer step as before.
+        engine._traces = self.traced and worth_tracing(taped, before=numbers.start * taped)
+        theta0 = sample(computed)
+        groups = self.vectorised.groups(len(computed), traced=engine._traces)
         engine._threads = self.vectorised.threads // max(1, groups.workers)
 
         def group(chosen: range, _: object) -> tuple[Tensor, Steps]:
             own = slice(chosen.start, chosen.stop)
             return learn(engine, {n: w[own] for n, w in theta0.items()}, computed[own])
 
-        if not self._prepared:  # what is traced must not meet other threads
+        if engine._traces and not self._prepared:  # what is traced must not meet other threads
             self._prepared, groups = True, replace(groups, workers=min(1, groups.workers))
         losses, gradient = _together(groups.each(group))
         # Of one network that all have computed, all take the gradient of the one whose share it is.
@@ -171,10 +177,10 @@ class FastEngine:
     def _traced(self, learner: Learner, steps: Sequence[Step]) -> TracedFunctions | None:
         """The updates as straight-line code, where that is worth while and can be had."""
         fast = self.vectorised.stacked
-        fast = fast if fast and fast.kernels else None  # torch's layers are faster as they are
+        fast = fast if fast and fast.by_kernels else None  # others are faster as they are
         several = len(steps[0].inputs) > 1 and not fast
         shapes = {(step.inputs.shape, step.labels.shape) for step in steps}
-        if several or len(shapes) > 1 or not self.traced or len(steps) < FEWEST_UPDATES:
+        if several or len(shapes) > 1 or not self._traces or not worth_tracing(len(steps)):
             return None
         with using(self._name):
             return traced(self.network, fast, self.objective, learner.weights, steps[0])

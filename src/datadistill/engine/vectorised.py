@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 from ..core.network import Loss, Network, Weights
-from .choice import chosen
+from .choice import EngineName, chosen, using
 from .groups import Groups
 from .kernels import LANES
 from .precomputed import PrecomputedGradient
 from .stacked import Stacked, stacked
+from .traced.layers import FastLayers
 
 PART_BYTES = 2**21  # of the largest layer's result for a part of a minibatch
 
@@ -32,7 +33,8 @@ class Vectorised:
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        self.stacked: Stacked | None = stacked(network) if chosen() != "plain" else None
+        self._name: EngineName = chosen()  # other threads use the same engine
+        self.stacked: Stacked | None = stacked(network) if self._name != "plain" else None
 
     @property
     def threads(self) -> int:
@@ -41,17 +43,17 @@ class Vectorised:
         on_cpu = self.network.device.type == "cpu"
         return torch.get_num_threads() if self.stacked and on_cpu else 1
 
-    def groups(self, networks: int) -> Groups:
-        """How networks are divided into groups side by side.
+    def groups(self, networks: int, *, traced: bool = False) -> Groups:
+        """How networks are divided into groups side by side, if their updates are traced or not.
 
         A group is computed by one thread: threads that share small operations wait for each other
         all the time. Only a single wide network is left to torch, with all threads.
         """
-        threads = self.threads
+        threads, together = self.threads, self.together(traced=traced)
         if self.stacked is None or threads == 1:
-            return Groups(networks, networks if self.together else 1, 0)
-        size = math.ceil(networks / threads) if self.together else 1
-        alone = networks == 1 and not self.together
+            return Groups(networks, networks if together else 1, 0)
+        size = math.ceil(networks / threads) if together else 1
+        alone = networks == 1 and not together
         return Groups(networks, size, 0 if alone else min(threads, math.ceil(networks / size)))
 
     @property
@@ -60,16 +62,14 @@ class Vectorised:
         on_cpu = self.network.device.type == "cpu"
         return self.stacked is None or self.stacked.narrow or not on_cpu
 
-    @property
-    def together(self) -> bool:
+    def together(self, *, traced: bool) -> bool:
         """Whether updates of several networks are faster side by side.
 
-        On the CPU only those by C kernels are: others are traced, and torch computes matrices one
-        after the other in less time than stacks of them.
+        Of those that are traced only those by C kernels are: torch computes matrices one after the
+        other in less time than stacks of them.
         """
-        on_cpu = self.network.device.type == "cpu"
         by_kernels = self.stacked is not None and self.stacked.by_kernels
-        return self.side_by_side and (by_kernels or not on_cpu)
+        return self.side_by_side and (by_kernels or not traced)
 
     def losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
         """Returns ℓ(x, θ_j) for each of J networks, shape (J,); twice differentiable."""
@@ -87,7 +87,7 @@ class Vectorised:
         Where no layer mixes examples, they are taken part by part, by so many threads.
         """
         if self.stacked is None:
-            return self.losses(weights, inputs, labels, loss)
+            return self._once(weights, inputs, labels, loss)
         networks, share_size = len(next(iter(weights.values()))), math.ceil(len(labels) / threads)
         shares = Groups(len(labels), share_size, threads if threads > 1 else 0)
 
@@ -99,7 +99,7 @@ class Vectorised:
                 own = {name: leaf.detach().requires_grad_() for name, leaf in named}
                 chosen = slice(examples.start, examples.stop)
                 with torch.enable_grad():
-                    each = self.losses(own, inputs[chosen], labels[chosen], loss)
+                    each = self._once(own, inputs[chosen], labels[chosen], loss)
                     each = each * (len(examples) / len(labels))
                     found = torch.autograd.grad(each.sum(), [*own.values()], materialize_grads=True)
                 return [each.detach(), *found]
@@ -111,6 +111,14 @@ class Vectorised:
             return _sums(shares.each(share))
 
         return PrecomputedGradient.apply(both, *weights.values())  # pyright: ignore[reportReturnType]
+
+    def _once(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
+        """The losses, once differentiable: of one network, by its fastest layers."""
+        alone = len(next(iter(weights.values()))) == 1 and self.network.device.type == "cpu"
+        if self._name == "plain" or not alone:
+            return self.losses(weights, inputs, labels, loss)
+        with using(self._name), FastLayers(once=True):
+            return self.losses(weights, inputs, labels, loss)
 
     def _part(self, networks: int) -> int:
         """How many examples of a minibatch to take at once, for networks side by side."""

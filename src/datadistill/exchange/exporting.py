@@ -8,6 +8,7 @@ from ..artefact import DistilledData, load
 from ..artefact.real_data import real_data
 from ..errors import ConfigError, FileError, did_you_mean
 from ..files import reporting
+from ..folders import filling
 from .arrays import write_dd_ranking, write_npz
 from .hugging_face import write_hugging_face
 from .images import write_folder, write_pictures
@@ -21,6 +22,7 @@ WRITERS: dict[str, Callable[[DistilledData, Path], list[str]]] = {
     "hugging-face": write_hugging_face,
 }
 SCRIPT = "script"
+NEEDED = "torch and safetensors"
 FORMATS = (SCRIPT, *WRITERS)
 """The formats of :func:`export`."""
 
@@ -70,14 +72,17 @@ def export(
         distilled = load(distilled)
     folder = Path(folder)
     check_empty(folder)
-    if form != SCRIPT:
-        return WRITERS[form](distilled, folder)
     if test is not None:
         shape = distilled.inputs.shape[2:]
         has_classes = distilled.objective.has_classes
         test = real_data(distilled, test, input_shape=shape, has_classes=has_classes)
     own = OwnNetwork(model, model_args) if model else None
-    return write_script(distilled, folder, test, own)
+    with filling(folder) as place:
+        if form == SCRIPT:
+            write_script(distilled, place, test, own)
+            return [f"python {folder / 'train.py'} trains the network; it needs {NEEDED}."]
+        notes = WRITERS[form](distilled, place)
+    return [note.format(folder=repr(str(folder))) for note in notes]
 
 
 def check_empty(folder: Path) -> None:

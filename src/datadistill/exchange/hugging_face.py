@@ -85,7 +85,7 @@ def write_hugging_face(distilled: DistilledData, folder: Path) -> list[str]:
     with replacing(folder / "data" / "train-00000-of-00001.parquet") as temporary:
         made.to_parquet(str(temporary))
     write_atomically(folder / "README.md", card(distilled).encode(errors="backslashreplace"))
-    return [f"datasets.load_dataset({str(folder)!r}) reads it."]
+    return ["datasets.load_dataset({folder}) reads it."]
 
 
 def card(distilled: DistilledData) -> str:

@@ -56,7 +56,7 @@ def write_script(
     folder: Path,
     test: LabelledData | None = None,
     own: OwnNetwork | None = None,
-) -> list[str]:
+) -> None:
     """Writes ``train.py`` and ``distilled.safetensors``, and the test data if they are given.
 
     Args:
@@ -83,7 +83,6 @@ def write_script(
         files["test.safetensors"] = safetensors.torch.save(_test_tensors(test))
     for name, content in {**files, "train.py": text.encode()}.items():
         write_atomically(folder / name, content)
-    return [f"python {folder / 'train.py'} trains the network; it needs torch and safetensors."]
 
 
 def called(name: str, arguments: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from ..files import check_writable, write_atomically
 from ..hints import command
 from ..progress import ProgressCallback, silent
 from ..reading import open_regular
+from ..runs.state import RunState
 from ..runs.store.folder import RunFolder
 from ..showing import Tell, no_message, shown
 from .measuring import measure, real_test, reason, with_pool
@@ -109,15 +110,21 @@ def report(
     return Report(path)
 
 
-def tell(run: Path, sources: Sources | None, progress: ProgressCallback = silent) -> Story:
+def tell(
+    run: Path,
+    sources: Sources | None,
+    progress: ProgressCallback = silent,
+    state: RunState | None = None,
+) -> Story:
     """All that is known of a run; what is not yet measured is, or a note says why not.
 
     Args:
         run: A run folder, or an artefact.
         sources: What to measure with; None measures nothing.
         progress: Called along the way.
+        state: The state of a run that has just ended, which is not read from its checkpoint again.
     """
-    story = Story.of(run)
+    story = Story.of(run, state)
     if story.distilled is None or story.measured is not None:
         return story
     missing = "Accuracy after every update and the confusion matrix are not measured"

@@ -13,7 +13,8 @@ from ..artefact.reader import artefact_at
 from ..errors import DataDistillError, RunError
 from ..pixels import are_images, pictures_of
 from ..runs.config import RunConfig
-from ..runs.store.checkpoint import Checkpoint, newest
+from ..runs.state import RunState
+from ..runs.store.checkpoint import newest
 from ..runs.store.folder import RunFolder
 from ..runs.store.metrics import MetricsRow, read_metrics
 from ..runs.store.results import check_artefact, read_results
@@ -136,8 +137,13 @@ class Story:
         return replace(self, notes=(*self.notes, note))
 
     @classmethod
-    def of(cls, path: Path) -> "Story":
-        """Reads a run folder, whether its run is finished or not, or an artefact alone."""
+    def of(cls, path: Path, state: RunState | None = None) -> "Story":
+        """Reads a run folder, whether its run is finished or not, or an artefact alone.
+
+        Args:
+            path: The run folder, or the artefact.
+            state: The state of the run, if it is known; by default that of its last checkpoint.
+        """
         if not path.exists() and published(path) is None:
             raise RunError(f"There is no {path}.", "Name a run folder, or an artefact.")
         if not path.is_dir():
@@ -147,12 +153,11 @@ class Story:
         if folder.is_new:
             raise RunError(f"There is no run in {path}.", "Name the folder of a run.")
         folder.check()
-        return cls._of_run(folder)
+        return cls._of_run(folder, state or _saved(folder))
 
     @classmethod
-    def _of_run(cls, folder: RunFolder) -> "Story":
+    def _of_run(cls, folder: RunFolder, saved: RunState | None) -> "Story":
         config, results = read_config(folder.config), folder.read_results()
-        saved = _saved(folder)
         rows = tuple(read_metrics(folder.metrics)) if folder.metrics.exists() else ()
         written: Any = results.get("run")
         done = written.get("outer_steps") if isinstance(written, dict) else None
@@ -166,8 +171,8 @@ class Story:
             distilled,
             config,
             rows,
-            saved.state.snapshots if saved else Snapshots(),
-            saved.state.seconds if saved else sum(row.seconds for row in rows),
+            saved.snapshots if saved else Snapshots(),
+            saved.seconds if saved else sum(row.seconds for row in rows),
             finished,
         )
         if saved is None:
@@ -223,11 +228,11 @@ def _section(kind: type[S], value: Any) -> S | None:
         return None  # it was not measured, or not by us
 
 
-def _saved(folder: RunFolder) -> Checkpoint | None:
-    """The newest checkpoint, of a run that may be replacing it; None if there is none."""
+def _saved(folder: RunFolder) -> RunState | None:
+    """The state of the newest checkpoint, which a run may be replacing; None if there is none."""
     for _ in range(TRIES):
         try:
-            return newest(folder.checkpoints)[0]
+            return newest(folder.checkpoints)[0].state
         except DataDistillError:
             time.sleep(PAUSE)
     return None

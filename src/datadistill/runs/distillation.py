@@ -211,6 +211,10 @@ class Distillation:
         """A state whose tensors have the right shapes and types."""
         return self.distiller.init(self.data.input_shape, self.data.labels)
 
+    def late(self) -> DistillerState:
+        """The same for the last outer step, which is computed as most are."""
+        return replace(self.like(), outer_step=self.config.iterations - 1)
+
     def advance(self, state: RunState) -> tuple[RunState, MetricsRow]:
         """Makes one outer step on its numbered minibatch, and measures if that is due."""
         begin = time.perf_counter()

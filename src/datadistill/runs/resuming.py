@@ -15,7 +15,7 @@ from ..showing import Tell, no_message, shown, teller, urgent_teller
 from . import experiment
 from .config import RunConfig
 from .experiment import CODE_SETTINGS, check_code_is_used, check_findable, check_no_code
-from .run import Run
+from .run import Ended, Run
 from .store.folder import RunFolder
 from .store.restore import Saved, opened
 from .store.yaml_files import read_config
@@ -63,7 +63,7 @@ def resume(
             tell=tell or teller(progress),
             warn=urgent_teller(progress),
             progress=show,
-        )
+        ).distilled
 
 
 def resume_run(
@@ -74,7 +74,7 @@ def resume_run(
     tell: Tell = no_message,
     warn: Tell = no_message,
     progress: ProgressCallback = silent,
-) -> DistilledData:
+) -> Ended:
     """Resumes a run; its folder is locked and its checkpoint read once, before all else.
 
     Args:

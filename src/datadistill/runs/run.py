@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ..artefact import DistilledData
 from ..core.values import one_line
@@ -65,6 +65,13 @@ def distill_in_memory(
     return outcome.kept
 
 
+class Ended(NamedTuple):
+    """A run that has ended: what it made, and its state as in the last checkpoint."""
+
+    distilled: DistilledData
+    state: RunState
+
+
 @dataclass(frozen=True)
 class Run:
     """A distillation and its folder.
@@ -95,9 +102,9 @@ class Run:
     def go(self) -> DistilledData:
         """Starts the run, or resumes it, and ends it; returns the distilled data."""
         with opened(self.folder) as saved:
-            return self.go_from(saved)
+            return self.go_from(saved).distilled
 
-    def go_from(self, saved: Saved | None) -> DistilledData:
+    def go_from(self, saved: Saved | None) -> Ended:
         """The same where the folder has been opened already.
 
         Args:
@@ -113,14 +120,14 @@ class Run:
         config = self.distillation.config.as_planned(saved.config)
         return replace(self, distillation=self.distillation.with_config(config))
 
-    def _go(self, saved: Saved | None, stop: Stop) -> DistilledData:
+    def _go(self, saved: Saved | None, stop: Stop) -> Ended:
         distillation, config = self.distillation, self.distillation.config
         for note in distillation.notes:
             self.tell(note)
         prints = distillation.fingerprint(saved.fingerprint if saved else None)
         state = self._restore(saved, prints) if saved else self._start(prints)
         if (finished := self._finished(state)) is not None:
-            return finished
+            return Ended(finished, state)
         if saved:
             self._warn_of_another_engine(saved)
         team = distillation.team
@@ -134,7 +141,7 @@ class Run:
             run, state = self._proceed(state, saver, log, stop)
         check_no_stop(team, state, stop)
         stop.at_once = True  # all that follows can be done again from the last checkpoint
-        return run._finish(state)
+        return Ended(run._finish(state), state)
 
     def _start(self, prints: dict[str, str]) -> RunState:
         """The checkpoint comes first: where there is a configuration there is a checkpoint."""

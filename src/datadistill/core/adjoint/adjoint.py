@@ -46,6 +46,10 @@ class Adjoint(Seam, seam="adjoint"):
         """
         return self
 
+    def taped(self, updates: int) -> int:
+        """How many of so many updates are made on the engine's tape, to go back through them."""
+        return updates
+
     @abstractmethod
     def __call__(
         self,

@@ -49,6 +49,9 @@ class RidgeHead(Adjoint, name="ridge-head"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}.", f"Set {name} above 0.")
 
+    def taped(self, updates: int) -> int:
+        return 0
+
     def __call__(
         self,
         rule: UpdateRule,

@@ -19,6 +19,9 @@ class StoredGraph(Adjoint, name="stored-graph"):
 
     keeps_graph = True
 
+    def taped(self, updates: int) -> int:
+        return 0
+
     def __call__(
         self,
         rule: UpdateRule,

@@ -69,6 +69,9 @@ class Truncated(Adjoint, name="truncated"):
             return self
         return replace(self, end=window + int(torch.multinomial(chances, 1, generator=generator)))
 
+    def taped(self, updates: int) -> int:
+        return min(self.window, updates)
+
     def __call__(
         self,
         rule: UpdateRule,

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from ..distilled import Step
 from ..engine import Gradient
 from ..learner import Learner
@@ -19,9 +21,14 @@ class GradientDescent(UpdateRule, name="gradient-descent"):
     def pull_back(
         self, learner: Learner, g: Gradient, step: Step, v: Learner
     ) -> tuple[Learner, Step]:
-        """V + ∂⟨u, g⟩/∂θ_t with u = −η̃_t v; the step gets ∂⟨u, g⟩/∂x̃_t, its rate −⟨v, g⟩."""
-        u = {name: -step.rate_for(one) * one for name, one in v.weights.items()}
-        found = g.products(u)
-        weights = {name: one + found.weights[name] for name, one in v.weights.items()}
+        """V − η̃_t ∂⟨v, g⟩/∂θ_t; the step gets −η̃_t ∂⟨v, g⟩/∂x̃_t, its rate −⟨v, g⟩."""
+        found = g.products(v.weights)
+        weights = moved(v.weights, found.weights, step)
         rate = rate_gradient(v.weights, found.values, step)
-        return Learner(weights), Step(found.inputs, found.labels, rate)
+        inputs, labels = _scaled(found.inputs, step), _scaled(found.labels, step)
+        return Learner(weights), Step(inputs, labels, rate)
+
+
+def _scaled(product: Tensor, step: Step) -> Tensor:
+    """−η̃_t times a product; labels that are class indices have none."""
+    return -step.rate_for(product) * product if product.is_floating_point() else product

@@ -74,16 +74,23 @@ class UpdateRule(Seam, seam="update rule"):
 
 def moved(weights: Weights, direction: Weights, step: Step) -> Weights:
     """θ − η̃ · direction."""
-    return {name: w - step.rate_for(w) * direction[name] for name, w in weights.items()}
+    # In one pass: for large weights, time goes into reading and writing them.
+    return {
+        name: torch.addcmul(w, step.rate_for(w), direction[name], value=-1)
+        for name, w in weights.items()
+    }
 
 
 def rate_gradient(v: Weights, direction: Weights, step: Step) -> Tensor:
     """−⟨v, direction⟩, of each network if each has a rate of its own."""
     eta = step.learning_rate
-    # One row a network, even of a weight that is a single number.
-    pairs = (
-        (one.reshape(len(one), -1), direction[name].reshape(len(one), -1))
-        for name, one in v.items()
-    )
-    each = torch.stack([torch.linalg.vecdot(*pair).to(eta.dtype) for pair in pairs])
+    each = torch.stack([_dots(one, direction[name]).to(eta.dtype) for name, one in v.items()])
     return -each.sum(0) if eta.ndim else -each.sum()
+
+
+def _dots(one: Tensor, other: Tensor) -> Tensor:
+    """The product (J,) of two tensors (J, …), network by network."""
+    if len(one) == 1:  # of which torch stores no products before it sums them up
+        return torch.dot(one.reshape(-1), other.reshape(-1)).unsqueeze(0)
+    # One row a network, even of a weight that is a single number.
+    return torch.linalg.vecdot(one.reshape(len(one), -1), other.reshape(len(one), -1))

@@ -21,7 +21,9 @@ from ...notices import warn_once
 from ..choice import chosen
 from .kept import find, hash_of, keep, load
 
-SOURCES = [Path(__file__).with_name(f"{name}.c") for name in ("convolution", "normalisation")]
+SOURCES = [
+    Path(__file__).with_name(f"{name}.c") for name in ("averaging", "convolution", "normalisation")
+]
 REALS = {torch.float32: "float", torch.float64: "double"}
 FLAGS = ["-O3", "-std=gnu11", "-shared", "-fPIC"]
 FOR_THIS_PROCESSOR = [["-march=native"], ["-mcpu=native"], []]  # compilers differ
@@ -141,6 +143,7 @@ def _typed(made: ctypes.CDLL) -> ctypes.CDLL:
     made.forward.argtypes = [shape, *sizes, *inputs, *4 * [_ADDRESS], ctypes.c_int]
     made.images.argtypes = [shape, *sizes, *4 * [_ADDRESS]]
     made.weights.argtypes = [shape, *sizes, *inputs, *4 * [_ADDRESS]]
+    made.average.argtypes = made.spread_out.argtypes = 3 * [_ADDRESS]
     made.norm_forward.argtypes = [*4 * [_ADDRESS], ctypes.c_double, *3 * [_ADDRESS]]
     made.norm_back.argtypes = 9 * [_ADDRESS]
     made.norm_twice.argtypes = 12 * [_ADDRESS]

@@ -1,6 +1,6 @@
 """Updates as straight-line code, traced once and without autograd."""
 
-from .functions import FEWEST_UPDATES, TracedFunctions, traced
+from .functions import TracedFunctions, traced, worth_tracing
 from .layers import kernels_of
 
-__all__ = ["FEWEST_UPDATES", "TracedFunctions", "kernels_of", "traced"]
+__all__ = ["TracedFunctions", "kernels_of", "traced", "worth_tracing"]

@@ -7,6 +7,7 @@ an update is straight-line code. Autograd would build the same graph again in ev
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -32,7 +33,10 @@ from .layers import FastLayers
 from .simplify import simplify
 
 FEWEST_UPDATES = 8
-"""Of a shorter unroll the graph is not traced: that takes as long as a hundred updates."""
+"""Of a shorter unroll the graph is not traced."""
+UPDATES_BEFORE = 500
+"""Nor before so many updates of networks, which take about as long as it takes to trace one. So a
+run of a few outer steps is not kept waiting, and a long one loses little."""
 MOST_NODES = 10_000
 """Nor is a longer graph used."""
 
@@ -106,6 +110,11 @@ _known: WeakKeyDictionary[Network, list[tuple[Objective, Any, TracedFunctions | 
 """What has been traced of a network."""
 
 
+def worth_tracing(unroll: int, before: int = UPDATES_BEFORE) -> bool:
+    """Whether to trace the updates of an unroll, after those of earlier outer steps."""
+    return unroll >= FEWEST_UPDATES and before >= UPDATES_BEFORE
+
+
 def traced(
     network: Network, fast: Stacked | None, objective: Objective, weights: Weights, step: Step
 ) -> TracedFunctions | None:
@@ -145,9 +154,14 @@ def _one_network(
 ) -> Tensor:
     """ℓ of a single network, which nothing is stacked for."""
     alone = {name: w.squeeze(0) for name, w in weights.items()}
-    with twice_differentiable(recurrent=network.recurrent):
+    with twice_differentiable(recurrent=network.recurrent), _step_by_step(network):
         outputs = network.bare({**network.constants, **alone}, inputs.squeeze(0))
     return loss(outputs, labels.squeeze(0)).unsqueeze(0)
+
+
+def _step_by_step(network: Network) -> AbstractContextManager[object]:
+    """Recurrent layers as a loop over time: oneDNN's cannot be traced."""
+    return torch.backends.mkldnn.flags(enabled=False) if network.recurrent else nullcontext()
 
 
 def trace(losses: Losses, weights: Weights, step: Step) -> TracedFunctions | None:

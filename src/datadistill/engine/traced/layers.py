@@ -1,8 +1,8 @@
 """Layers for which there is something faster than what autograd makes of torch's own.
 
 While a network is traced, these take the place of the functions of ``torch.nn.functional`` that it
-calls, whichever modules call them: normalisations in C with their second derivatives; convolutions
-as bilinear maps, in C where they are narrow.
+calls, whichever modules call them: normalisations in C with their second derivatives, convolutions
+as bilinear maps.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,30 +16,37 @@ from torch.autograd import Function
 from torch.overrides import TorchFunctionMode
 
 from ...core.network import Network
-from ..bilinear import Maps, bilinear
-from ..box import box
+from ..bilinear import bilinear
+from ..box import Boxed, box
 from ..choice import may_use_kernels
-from ..kernels import Kernels, kernels, make_convolution, worth_while
+from ..kernels import Kernels, kernels
+from ..kernels.averaging import make_averaging
 from ..kernels.normalisation import Normalisation, Rows, make_normalisation
+from .convolution import Settings, TorchConvolution
 
 
 class FastLayers(TorchFunctionMode):
     """Within it, torch's functions are replaced where there is something faster.
 
+    Args:
+        once: Whether results are differentiated once at most.
+
     Attributes:
-        used: Whether any was.
+        kernels: Whether any was by a C kernel.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, once: bool = False) -> None:
         super().__init__()
-        self.used = False
+        self.kernels = False
+        self._replaced = FASTER_ONCE if once else REPLACED
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
     ) -> Any:
         """The function, or what replaces it."""
-        found = REPLACED[func](*args, **(kwargs or {})) if func in REPLACED else None
-        self.used |= found is not None
+        replaced = self._replaced.get(func)
+        found = replaced(*args, **(kwargs or {})) if replaced else None
+        self.kernels |= found is not None and func is not torch.conv2d
         return func(*args, **(kwargs or {})) if found is None else found
 
 
@@ -53,7 +60,7 @@ def kernels_of(network: Network) -> Kernels | None:
     if network not in _known:
         with torch.no_grad(), FastLayers() as layers:
             network(network.stack([network.weights]), network.example)
-        _known[network] = layers.used
+        _known[network] = layers.kernels
     return kernels(network.dtype) if _known[network] else None
 
 
@@ -111,6 +118,34 @@ def instance_norm(
     return _normalised(Rows.of_groups(x.shape, x.shape[1]), eps, x, weight, bias)
 
 
+def avg_pool2d(
+    x: Tensor,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,  # noqa: ARG001 - there is no padding
+    divisor_override: int | None = None,
+) -> Tensor | None:
+    """Average pooling over windows that do not overlap."""
+    window = _pair(kernel_size)
+    plain = _pair(stride or window) == window and _pair(padding) == (0, 0)
+    if not plain or ceil_mode or divisor_override:
+        return None
+    return _averaged(x, window)
+
+
+def adaptive_avg_pool2d(x: Tensor, output_size: object) -> Tensor | None:
+    """The same, by how many windows there are."""
+    match (output_size, output_size) if isinstance(output_size, int) else output_size:
+        case (int(high), int(wide)) if high and wide and x.ndim == 4:
+            height, width = x.shape[2:]
+            fits = high * wide > 1 and height % high == width % wide == 0  # of 1 it is torch's mean
+            return _averaged(x, (height // high, width // wide)) if fits else None
+        case _:
+            return None
+
+
 def conv2d(
     x: Tensor,
     weight: Tensor,
@@ -120,19 +155,12 @@ def conv2d(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Tensor | None:
-    """A convolution that is narrow, or whose channels are in groups."""
+    """A convolution."""
     if isinstance(padding, str) or x.ndim != 4:
         return None
-    stride, padding, dilation = (_pair(one) for one in (stride, padding, dilation))
+    settings = Settings(_pair(stride), _pair(padding), _pair(dilation), groups)
+    made = TorchConvolution(x.shape, weight.shape, settings)
     own = weight.new_zeros(len(weight)) if bias is None else bias
-    made = None
-    if groups > 1:
-        made = _Grouped(x.shape, weight.shape, (stride, padding, dilation), groups)
-    elif (stride, dilation) == ((1, 1), (1, 1)) and worth_while(tuple(weight.shape), None):
-        image, kernel = (x.shape[1], x.shape[2], x.shape[3]), tuple(weight.shape)
-        made = may_use_kernels() and make_convolution(image, kernel, padding, None, x)  # pyright: ignore[reportArgumentType]
-    if not made:
-        return None
     return bilinear(made, x.unsqueeze(0), weight.unsqueeze(0), own.unsqueeze(0)).squeeze(0)
 
 
@@ -143,45 +171,34 @@ REPLACED: dict[object, Callable[..., Tensor | None]] = {
     torch.group_norm: group_norm,
     F.batch_norm: batch_norm,
     F.instance_norm: instance_norm,
+    F.avg_pool2d: avg_pool2d,
+    F.adaptive_avg_pool2d: adaptive_avg_pool2d,
     torch.conv2d: conv2d,
 }
 """Torch's functions, with what replaces them; that gives None where there is nothing faster."""
+FASTER_ONCE = {one: REPLACED[one] for one in (F.avg_pool2d, F.adaptive_avg_pool2d)}
+"""Those that are faster even if they are differentiated once at most."""
 
 
-class _Grouped:
-    """A convolution in groups, e.g. depthwise, as bilinear maps by torch, for one network."""
+def _averaged(x: Tensor, window: tuple[int, int]) -> Tensor | None:
+    fits = x.ndim == 4 and window[0] <= x.shape[2] and window[1] <= x.shape[3]
+    if not fits or not may_use_kernels():
+        return None
+    made = make_averaging(x.shape, window, x)
+    return made and _Linear.apply(made.average, made.spread_out, x)  # pyright: ignore[reportReturnType]
 
-    def __init__(
-        self,
-        images: torch.Size,
-        kernel: torch.Size,
-        settings: tuple[tuple[int, int], tuple[int, int], tuple[int, int]],
-        groups: int,
-    ) -> None:
-        self._images, self._kernel, self._settings, self._groups = images, kernel, settings, groups
 
-    def __call__(self, x: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, Maps]:
-        return self.forward(x, w, b), self
+class _Linear(Function):
+    """A linear map and its transpose."""
 
-    def forward(self, x: Tensor, w: Tensor, b: Tensor) -> Tensor:
-        """The convolution."""
-        stride, padding, dilation = self._settings
-        one = torch.conv2d(x[0], w[0], b[0], stride, padding, dilation, self._groups)
-        return one.unsqueeze(0)
+    @staticmethod
+    def forward(ctx: Any, function: Boxed, transpose: Boxed, x: Tensor) -> Tensor:
+        ctx.maps = transpose, function
+        return box(function, x)[0]
 
-    def images(self, g: Tensor, w: Tensor) -> Tensor:
-        """The transpose with respect to the images."""
-        x = g.new_empty(1).expand(self._images)
-        return self._back(g[0], x, w[0], (True, False, False))[0].unsqueeze(0)
-
-    def weights(self, x: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
-        """The transpose with respect to weights and biases."""
-        found = self._back(g[0], x[0], g.new_empty(1).expand(self._kernel), (False, True, True))
-        return found[1].unsqueeze(0), found[2].unsqueeze(0)
-
-    def _back(self, g: Tensor, x: Tensor, w: Tensor, wanted: tuple[bool, ...]) -> Sequence[Tensor]:
-        back: Any = torch.ops.aten.convolution_backward
-        return back(g, x, w, [len(w)], *self._settings, False, (0, 0), self._groups, wanted)
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        return None, None, _Linear.apply(*ctx.maps, gradients[0])
 
 
 def _normalised(

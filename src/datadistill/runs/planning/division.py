@@ -136,7 +136,7 @@ def _seconds(
     """The time of an outer step by process 0, without the others; ∞ if compiling gains nothing."""
     torch.set_num_threads(threads)
     distiller = distillation.computed_by(Team(0, processes), compiled=compiled)
-    state, times = distillation.like(), list[float]()
+    state, times = distillation.late(), list[float]()
     for trial in range(3):  # the first prepares much that later ones find ready
         batch = distillation.batch(trial)
         begin = time.perf_counter()

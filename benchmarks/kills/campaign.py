@@ -1,122 +1,34 @@
-"""Kills live processes at random moments, lets a new start finish, and compares all bytes.
+"""Kills a command at random moments, lets a new start finish, and compares all bytes."""
 
-    python -m benchmarks.kills --count 300
-
-Every command that computes is killed by SIGKILL, with one and with two processes. Afterwards no
-process of it may be left, and the next start must end with the bytes of an undisturbed one and
-without temporary files of the killed one. Commands are forks of a process that has imported torch,
-so that kills fall into their work and not into imports.
-"""
-
-import argparse
 import itertools
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 from tests.processes import python
 
 from datadistill.files import leftovers
-from datadistill.runs.store.folder import RunFolder
+
+from .works import WORKS, Work, write_files
 
 TOKEN = "DATADISTILL_KILLS"
 """An environment variable by which the workers of a command are found."""
 AT_ONCE = 10.0  # seconds in which workers end with their process 0, on a busy machine
-DATA, FINISHED = "data.npz", "finished"
+FINISHED = "finished"
 TOGETHER = 4  # kills of one piece of work before it may finish
 UNLIKE = ("seconds", "check", "checkpoints", ".lock")
-
-DISTILL = (
-    *("--model", "linear", "--networks", "2", "--steps", "2", "--quiet"),
-    *("--batch-size", "32", "--iterations", "60", "--validate-every", "15", "--threads", "1"),
-    *("--test-networks", "2", "--checkpoint-every", "5", "--engine", "fast"),
-)
-POOL = (
-    *("--model", "mlp", "--model-args", "hidden=6", "--epochs", "30"),
-    *(
-        "--batch-size",
-        "16",
-        "--validation",
-        "0.2",
-        "--networks",
-        "34",
-        "--held-out",
-        "16",
-        "--pool",
-        "pool",
-        "--quiet",
-    ),
-    *("--threads", "1"),
-)
-
-
-@dataclass(frozen=True)
-class Work:
-    """A command to kill.
-
-    Attributes:
-        command: What a user would type next in this folder.
-        needs_run: Whether it works on a finished run.
-    """
-
-    command: Callable[[Path], Sequence[str]]
-    needs_run: bool = False
-
-
-def distilling(processes: str) -> Work:
-    """A distillation, which is resumed from the moment that there is something to resume."""
-
-    def command(folder: Path) -> Sequence[str]:
-        if RunFolder(folder / "run").is_new:
-            data = ["--data", data_of(folder)]
-            return ["distill", *data, *DISTILL, "--processes", processes, "--run", "run"]
-        return ["resume", "run", "--quiet"]
-
-    return Work(command)
-
-
-def pretraining(processes: str) -> Work:
-    """A pool, which the same command goes on with."""
-    return Work(lambda folder: ["pretrain", data_of(folder), *POOL, "--processes", processes])
-
-
-def using(command: str, *flags: str) -> Work:
-    """A command that uses a finished run."""
-    return Work(lambda folder: [command, "run", "--data", data_of(folder), *flags], needs_run=True)
-
-
-def training() -> Work:
-    """A network trained on distilled data."""
-    flags = ("--output", "out/weights.safetensors", "--overwrite", "--quiet")
-    return Work(lambda _: ["train", "run/distilled.safetensors", *flags], needs_run=True)
-
-
-def data_of(folder: Path) -> str:
-    """The data of all works: one file, since its path is a part of the configuration."""
-    return str(folder.parent / DATA)
-
-
-WORKS = {
-    "distill": distilling("1"),
-    "distill, 2 processes": distilling("2"),
-    "pretrain": pretraining("1"),
-    "pretrain, 2 processes": pretraining("2"),
-    "evaluate": using("evaluate", "--networks", "30", "--json"),
-    "evaluate --baselines": using("evaluate", "--baselines", "--networks", "2", "--json"),
-    "verify": using("verify", "--json"),
-    "train": training(),
-}
+TAKEN = re.compile(r" \(\d.*\)$", re.MULTILINE)
+"""The time that a command took, as it prints it."""
+TIME_IN_PAGE = re.compile(rb"<dd>[\d.,]+ (ms|s|min|h)\b[^<]*</dd>")
 
 
 @dataclass
@@ -138,7 +50,7 @@ class Campaign:
 
     def run(self, count: int, names: Sequence[str] = (*WORKS,)) -> None:
         """Kills so many processes, in turns of these works."""
-        write_data(self.place / DATA)
+        write_files(self.place)
         if any(WORKS[name].needs_run for name in names):
             (self.place / FINISHED).mkdir()
             self._whole(self.place / FINISHED, WORKS["distill"])
@@ -219,7 +131,7 @@ class Campaign:
             raise RuntimeError(f"{process.args}: {complained}")
         self._check_no_orphans(folder)
         files = [p for p in folder.rglob("*") if p.is_file() and not {*UNLIKE} & {*p.parts}]
-        return {"output": said.encode()} | {
+        return {"output": TAKEN.sub("", said).encode()} | {
             str(path.relative_to(folder)): without_times(path) for path in files
         }
 
@@ -228,17 +140,10 @@ class Campaign:
         return python("-m", "datadistill", *work.command(folder), cwd=folder, env=environment)
 
 
-def write_data(path: Path) -> None:
-    """A small data set of two channels, of which no picture is drawn."""
-    draws = np.random.default_rng(0)
-    labels = np.arange(60) % 10
-    inputs = draws.normal(size=(60, 2, 7, 7)).astype(np.float32)
-    names = ("train_inputs", "train_labels", "test_inputs", "test_labels")
-    np.savez(path, **dict(zip(names, (inputs, labels, inputs, labels), strict=True)))
-
-
 def without_times(path: Path) -> bytes:
-    """The bytes of a file; of a log, without what is never the same."""
+    """The bytes of a file; of a log or a page, without what is never the same."""
+    if path.name == "report.html":
+        return TIME_IN_PAGE.sub(b"", path.read_bytes())
     if path.name != "metrics.jsonl":
         return path.read_bytes()
     rows = [json.loads(line) for line in path.read_text().splitlines()]
@@ -255,22 +160,3 @@ def processes_of(folder: Path) -> list[int]:
         except OSError:  # it has ended, or is another user's
             continue
     return found
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a campaign and prints what was seen."""
-    parser = argparse.ArgumentParser("python -m benchmarks.kills", description=__doc__)
-    parser.add_argument("--count", type=int, default=300, help="kills in all")
-    parser.add_argument("--seed", type=int, default=0, help="of the moments")
-    options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as place:
-        campaign = Campaign(Path(place), random.Random(options.seed))
-        campaign.run(options.count)
-    for name, kills in campaign.kills.items():
-        print(f"{name:24} {kills:4} kills")
-    print(f"{campaign.kills.total():29} kills, {len(campaign.failures)} failures")
-    return bool(campaign.failures)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

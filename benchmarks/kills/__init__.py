@@ -1,0 +1,1 @@
+"""Kills of live processes under every command; see ``__main__``."""
