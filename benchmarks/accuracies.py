@@ -3,9 +3,9 @@
     python -m benchmarks.accuracies add ROW RUN … --command "datadistill distill … --seed {seed}"
     python -m benchmarks.accuracies page    # writes the tables into docs/results
 
-A row is an experiment as a page names it, such as ``mnist-fixed-10``. Of every run the file holds the
-command, the figure on the test data, the one on held-out training data, and what it took. A run that
-is already there is replaced.
+A row is an experiment as a page names it, such as ``mnist-fixed-10``. Of every run the file holds
+the command, the figure on the test data, the one on held-out training data, and what it took. A run
+that is already there is replaced. ``measured`` has the figures of pages whose runs were not added.
 """
 
 import argparse
@@ -75,7 +75,8 @@ def table(runs: Sequence[Measured]) -> str:
     one = all(run["networks"] == 1 for run in runs)
     which = "fixed network (`--init-seed`)" if one else "run (`--seed`)"
     lines = [
-        f"| {which} | held-out training data, % | test data, % | networks | outer steps | minutes |",
+        f"| {which} | held-out training data, % | test data, % | networks | outer steps "
+        "| minutes |",
         "|---:|---:|---:|---:|---:|---:|",
     ]
     for run in runs:
@@ -89,7 +90,9 @@ def table(runs: Sequence[Measured]) -> str:
         total = sum(run["networks"] for run in runs)
         lines.append(f"| all | | **{overall(runs)}** | {total} | | |")
     examples = {f"{run['examples']:,} test images of `{run['data']}`" for run in runs}
-    return "\n".join([*lines, "", f"{', '.join(sorted(examples))}. Commands:", ""]) + _commands(runs)
+    return "\n".join([*lines, "", f"{', '.join(sorted(examples))}. Commands:", ""]) + _commands(
+        runs
+    )
 
 
 def _commands(runs: Sequence[Measured]) -> str:
@@ -122,7 +125,7 @@ def with_tables(page: str, content: Mapping[str, Any]) -> str:
     def fill(place: re.Match[str]) -> str:
         begin, row, end = place.groups()
         runs = content["rows"].get(row)
-        return f"{begin}{table(runs) if runs else 'Not run yet.\n'}{end}"
+        return begin + (table(runs) if runs else "Not run yet.\n") + end
 
     return PLACE.sub(fill, page)
 

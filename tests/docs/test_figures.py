@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from benchmarks.accuracies import DOCS, overall, pooled, read, with_tables
 
 from .figures import figures
