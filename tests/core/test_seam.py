@@ -17,7 +17,14 @@ from datadistill.core.network import Weights
 from datadistill.core.objective import Objective, OwnObjective, Poisoning
 from datadistill.core.parametrisation import Parametrisation, Plain
 from datadistill.core.seam import Seam, parse
-from datadistill.core.update import Adam, GradientDescent, Momentum, UpdateRule, WeightDecay
+from datadistill.core.update import (
+    Adam,
+    GradientDescent,
+    LayerRates,
+    Momentum,
+    UpdateRule,
+    WeightDecay,
+)
 from datadistill.core.view import Combined, Rotate, Shift, View
 from datadistill.errors import ConfigError
 
@@ -32,6 +39,7 @@ EXAMPLES: dict[str, Seam] = {
     "momentum": Momentum(0.25),
     "adam": Adam((0.5, 0.75), 1e-3),
     "weight-decay": WeightDecay(0.1, WeightDecay(0.2, Momentum(0.25))),
+    "layer-rates": LayerRates({"conv1": 0.5, "fc": 2.0}, Momentum(0.25)),
     "truncated": Truncated(7, random=False),
     "poisoning": Poisoning(3, 2),
     "random": RandomInit("orthogonal"),
@@ -68,9 +76,16 @@ def test_every_implementation_is_the_same_after_a_file(seam: type[Seam], name: s
 def test_every_seam_has_its_built_in_implementations() -> None:
     found = {seam.seam: {name for other, name in BUILT_IN if other is seam} for seam in SEAMS}
     wrapping = {name for seam, name in BUILT_IN if name not in seam.names()}
-    assert wrapping == {"weight-decay", "own-loss", "combined"}  # no setting names them alone
+    assert wrapping == {
+        "weight-decay",
+        "layer-rates",
+        "own-loss",
+        "combined",
+    }  # no setting names them alone
     assert found == {
-        "update rule": {"gradient-descent", "momentum", "nesterov", "adam", "weight-decay"},
+        "update rule": {
+            *("gradient-descent", "momentum", "nesterov", "adam", "weight-decay", "layer-rates")
+        },
         "adjoint": {"back-gradient", "ridge-head", "stored-graph", "truncated"},
         "objective": {"classification", "regression", "poisoning", "own-loss"},
         "initialization": {"random", "fixed", "fixed-pretrained"},

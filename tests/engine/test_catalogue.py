@@ -30,22 +30,26 @@ from datadistill.core.objective import (
 )
 from datadistill.core.parametrisation import (
     RATES,
+    RULE,
     Bases,
     LowResolution,
     Parameters,
     Parametrisation,
     Plain,
     SoftLabels,
+    WithRule,
 )
 from datadistill.core.settings import DistillerConfig
 from datadistill.core.update import (
     Adam,
     GradientDescent,
+    LearnedRule,
     Momentum,
     Nesterov,
     UpdateRule,
     WeightDecay,
 )
+from datadistill.core.update.layer_rates import layers_of
 from datadistill.core.variety import Training, Variety
 from datadistill.core.view import (
     Brightness,
@@ -134,6 +138,8 @@ RULES: dict[str, UpdateRule] = {
     "adam": Adam(eps=0.05),  # with less it is the sign of the gradient at first, which jumps
     "weight decay": WeightDecay(0.1, Momentum(0.5)),
     "own rule": Saturating(),
+    "learned momentum": LearnedRule(WeightDecay(0.1, Nesterov(0.6)), ("momentum",)),
+    "learned by layer": LearnedRule(Momentum(0.6), ("momentum",), ("each",)),
 }
 PARAMETRISATIONS: dict[str, Parametrisation] = {
     "plain": Plain(),
@@ -218,6 +224,13 @@ def fitting(parametrisation: Parametrisation, objective: Objective) -> Parametri
     return replace(parametrisation, labels="soft")
 
 
+def of_layers(rule: UpdateRule, network: Network) -> UpdateRule:
+    """The same for the layers of a network, where each has a learning rate of its own."""
+    if not isinstance(rule, LearnedRule) or not rule.layers:
+        return rule
+    return replace(rule, layers=tuple(layers_of(network.weights)))
+
+
 def prepare(case: Case) -> tuple[Distiller, DistillerState, Batch]:
     """A distillation in float64 by the plain engine."""
     network, objective, rule, parametrisation, adjoint, schedule, networks, view = case
@@ -232,14 +245,16 @@ def prepare(case: Case) -> tuple[Distiller, DistillerState, Batch]:
         images_per_class=2,
         learning_rate=0.2,
     )
+    whole = Network(module, batch[0], dtype=torch.float64)
+    update, kept = of_layers(RULES[rule], whole), fitting(PARAMETRISATIONS[parametrisation], judge)
     made = Distiller(
-        Network(module, batch[0], dtype=torch.float64),
+        whole,
         RandomInit("module" if network == "batch normalised" else "xavier-normal"),
         judge,
         config,
         ADJOINTS[adjoint],
-        RULES[rule],
-        fitting(PARAMETRISATIONS[parametrisation], judge),
+        update,
+        kept if update.coefficients is None else WithRule(kept, update.coefficients),
         VIEWS[view],
     )
     return made, made.init(batch[0].shape[1:], batch[1]), batch
@@ -291,8 +306,9 @@ def test_both_engines_agree_with_each_other_and_with_finite_differences(case: Ca
     assert relative_error(fast_losses, losses) < 1e-12
     assert fast.keys() == plain.keys() == state.parameters.keys()
     if case[4] == "ridge head":  # which uses no learning rates
-        assert not fast.pop(RATES).any()
-        assert not plain.pop(RATES).any()
+        for name in {RATES, RULE} & plain.keys():
+            assert not fast.pop(name).any()
+            assert not plain.pop(name).any()
     for name, expected in plain.items():
         assert float(expected.norm()) > 1e-6
         assert relative_error(fast[name], expected) < 1e-10, name
@@ -316,7 +332,12 @@ def test_frozen_layers_that_are_not_unrolled_have_the_gradient_of_the_whole_netw
     network = Network(module, batch[0], dtype=torch.float64)
     split = split_frozen(network)
     assert split
-    whole = replace(made, network=network)
+    update = of_layers(RULES[rule], network)
+    if update.coefficients is not None:
+        kept = WithRule(PARAMETRISATIONS[parametrisation], update.coefficients)
+        made = replace(made, rule=update, parametrisation=kept)
+    made = replace(made, network=network)
+    state = made.init(batch[0].shape[1:], batch[1])
     head = replace(
         made,
         network=split.head,
@@ -324,7 +345,7 @@ def test_frozen_layers_that_are_not_unrolled_have_the_gradient_of_the_whole_netw
         own_engine=FastEngine(split.head, made.objective),
     )
     features = split.prefix(batch[0]), batch[1]
-    losses, plain = whole.gradient(state, batch)
+    losses, plain = made.gradient(state, batch)
     fast_losses, fast = head.gradient(state, features)
     assert relative_error(fast_losses, losses) < 1e-12
     for name, expected in plain.items():

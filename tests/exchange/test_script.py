@@ -144,6 +144,20 @@ def test_every_update_rule(
     assert figure(printed(tmp_path / "out", capsys)) == claimed(distilled)
 
 
+def test_momentum_and_factors_of_layers_that_were_learned(
+    digits: Digits, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train, test = digits
+    rule = dd.WeightDecay(0.01, dd.Nesterov(0.7))
+    learned: dict[str, Any] = {**SETTINGS, "learn_momentum": True, "learn_layer_rates": True}
+    distilled = dd.distill(
+        train, small(), test=test, initialization=dd.RandomInit(), update_rule=rule, **learned
+    )
+    assert distilled.header.update_rule["name"] == "layer-rates"
+    dd.export(distilled, tmp_path / "out", test=test)
+    assert figure(printed(tmp_path / "out", capsys)) == claimed(distilled)
+
+
 @pytest.mark.parametrize("scheme", ["xavier-uniform", "he-normal", "orthogonal", "module"])
 def test_random_networks_are_drawn_as_the_artefact_draws_them(
     scheme: Any, digits: Digits, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -282,4 +296,4 @@ def test_what_a_script_cannot_do_is_said(digits: Digits, tmp_path: Path) -> None
     with pytest.raises(ConfigError, match="draw their images at random"):
         dd.export(dataclasses.replace(distilled, header=header), tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    assert set(dd.UpdateRule.names()) | {"weight-decay"} == RULES
+    assert set(dd.UpdateRule.names()) | {"weight-decay", "layer-rates"} == RULES

@@ -81,6 +81,8 @@ OTHER: dict[str, Any] = {
     "learning_rate": 1e-3,
     "learn_rates": False,
     "learn_labels": True,
+    "learn_momentum": True,
+    "learn_layer_rates": True,
     "labels": "logits",
     "view": "shift+rotate(degrees=5.0)",
     "labels_lr": 0.2,

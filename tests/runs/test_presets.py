@@ -90,13 +90,13 @@ def test_a_run_records_and_tells_it(tmp_path: Path, capsys: pytest.CaptureFixtur
     words = ["--preset", "best", *flags(TINY), "--epochs", "5", "--window", "2", "--run", str(run)]
     assert main(["distill", *words, "--dry-run"]) == 0
     assert "Preset best: --labels soft" in (told := capsys.readouterr().err)
-    assert "--momentum 0.9" in told
+    assert "--momentum 0.5" in told
     assert not run.exists()
     assert main(["distill", *words]) == 0
     config = read_config(run / "config.yaml")
     expected = RANDOM | {"batch_size": 32, "window": 2, "epochs": 5}
     assert has(config, expected)
-    assert dd.load(run / "distilled.safetensors").header.configuration["momentum"] == 0.9
+    assert dd.load(run / "distilled.safetensors").header.configuration["momentum"] == 0.5
 
 
 @pytest.mark.parametrize("initialization", [dd.RandomInit(), dd.FixedInit(), "fixed"])

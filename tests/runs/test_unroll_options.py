@@ -1,4 +1,4 @@
-"""Options of the unroll: each is resumed bit-identically, and its artefact trains and verifies."""
+"""Options of the unroll: what they do, and which are refused."""
 
 from pathlib import Path
 from typing import Any
@@ -7,46 +7,14 @@ import pytest
 import torch
 
 import datadistill as dd
-from datadistill.errors import DataDistillError
-from tests.runs.helpers import TEST, contents, go, stop_after
-
-OPTIONS: dict[str, dict[str, Any]] = {
-    "inner minibatches": {"inner_batch": 1, "images_per_class": 2},
-    "shuffled": {"shuffle": True},
-    "placed window": {"adjoint": "truncated", "window": 2, "window_placement": "gradient"},
-    "running clipping": {"clip_norm": None, "clip_factor": 0.5},
-    "robust": {"robust": True, "images_per_class": 2, "architectures": ("mlp(hidden=4)",)},
-    "nesterov": {"update_rule": "nesterov", "momentum": 0.5, "weight_decay": 0.01},
-    "adam": {"update_rule": "adam", "weight_decay": 0.01, "learning_rate": 0.01},
-    "ridge head": {"adjoint": "ridge-head(pool=3, updates=4)", "update_rule": "adam"},
-}
-
-
-@pytest.mark.parametrize("option", OPTIONS)
-def test_a_run_stopped_and_resumed_ends_in_the_same_bytes(option: str, tmp_path: Path) -> None:
-    settings = OPTIONS[option]
-    go(tmp_path / "whole", **settings)
-    for outer_step in (3, 8):
-        with pytest.raises(KeyboardInterrupt):
-            go(tmp_path / "stopped", **settings, **stop_after(outer_step))
-    go(tmp_path / "stopped", **settings)
-    assert contents(tmp_path / "stopped") == contents(tmp_path / "whole")
-
-
-@pytest.mark.parametrize("option", OPTIONS)
-def test_the_artefact_trains_and_verifies(option: str, tmp_path: Path) -> None:
-    made = go(tmp_path, **OPTIONS[option])
-    loaded = dd.load(tmp_path)
-    assert loaded == made
-    assert dd.verify(loaded, TEST).found == dd.evaluate(loaded, TEST, networks=2)
-    assert dd.verify(loaded, TEST).holds
-    one, again = (loaded.train(seed=3).state_dict() for _ in range(2))
-    assert all(torch.equal(one[name], again[name]) for name in one)
+from datadistill.core.update import LayerRates
+from datadistill.errors import ConfigError, DataDistillError
+from tests.runs.helpers import TEST, go, stop_after
 
 
 def test_updates_take_the_images_that_they_draw(tmp_path: Path) -> None:
-    option = OPTIONS["inner minibatches"]
-    made, plain = go(tmp_path, **option), go(None, images_per_class=2)
+    made = go(tmp_path, inner_batch=1, images_per_class=2)
+    plain = go(None, images_per_class=2)
     assert made.header.schedule.inner
     assert plain.header.schedule.inner is None
     assert "inner" not in plain.header.schedule.model_dump()
@@ -54,6 +22,28 @@ def test_updates_take_the_images_that_they_draw(tmp_path: Path) -> None:
     start = dd.models.Linear()
     seeds = [made.train(start, seed=seed, keep_weights=True).state_dict() for seed in (0, 1)]
     assert any(not torch.equal(seeds[0][name], seeds[1][name]) for name in seeds[0])
+
+
+def test_momentum_and_factors_of_layers_are_learned_and_become_numbers(tmp_path: Path) -> None:
+    made = go(tmp_path, learn_momentum=True, learn_layer_rates=True, momentum=0.3)
+    rule = made.rule
+    assert isinstance(rule, LayerRates)
+    assert isinstance(rule.rule, dd.Momentum)
+    assert rule.rule.momentum != pytest.approx(0.3, abs=0.01)
+    ((layer, factor),) = rule.layers.items()
+    assert f"{layer}.weight" in made.train(seed=0).state_dict()
+    assert factor != pytest.approx(1, abs=0.01)
+    assert made.steps.coefficients is None
+    assert made.header.update_rule == {
+        **{"name": "layer-rates", "layers": {layer: factor}},
+        "rule": {"name": "momentum", "momentum": rule.rule.momentum},
+    }
+
+
+def test_learning_rates_by_layer_are_for_their_network(tmp_path: Path) -> None:
+    made = go(tmp_path, learn_layer_rates=True)
+    with pytest.raises(ConfigError, match="for which there is no learning rate"):
+        dd.evaluate(made, TEST, architecture=dd.models.MLP(), networks=1)
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -67,6 +57,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "architectures has no meaning for a fixed initialization",
     ),
     "ridge head": ({"adjoint": "ridge-head", "robust": True, "networks": 1}, "do not vary"),
+    "by layer": (
+        {"learn_layer_rates": True, "architectures": ("mlp",)},
+        "Learning rates by layer are for one network",
+    ),
+    "no momentum": ({"learn_momentum": True, "update_rule": "adam"}, "momentum has no meaning"),
     "optimiser": ({"ordinary": ("rmsprop",)}, "ordinary is"),
 }
 

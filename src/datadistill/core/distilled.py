@@ -13,15 +13,36 @@ from .random import stream
 from .values import different, one_line, same
 
 LEARNED = ("inputs", "labels", "learning_rates")
-"""The tensors of steps, in order; those of their gradient too."""
+"""The tensors of all steps, in order; those of their gradient too."""
+COEFFICIENTS = "coefficients"
+"""The tensor that steps also have where the update rule is learned."""
+
+
+@overload
+def per_network(factor: Tensor, w: Tensor) -> Tensor: ...
+@overload
+def per_network(factor: Tensor | float, w: Tensor) -> Tensor | float: ...
+def per_network(factor: Tensor | float, w: Tensor) -> Tensor | float:
+    """A number for all networks, or one for each (J,), as a factor of weights (J, …)."""
+    if not isinstance(factor, Tensor) or not factor.ndim:
+        return factor
+    return factor.reshape(-1, *[1] * (w.ndim - 1))
 
 
 class Step(NamedTuple):
-    """One batch of distilled data and the learning rate of the update made with it."""
+    """One batch of distilled data and the learning rate of the update made with it.
+
+    Attributes:
+        inputs: x̃.
+        labels: Its labels.
+        learning_rate: η̃, or one for each network.
+        coefficients: What the update rule learns, if it does: (K,), or (J, K).
+    """
 
     inputs: Tensor
     labels: Tensor
     learning_rate: Tensor
+    coefficients: Tensor | None = None
 
     __repr__ = one_line
     __eq__ = same
@@ -29,8 +50,7 @@ class Step(NamedTuple):
 
     def rate_for(self, w: Tensor) -> Tensor:
         """The learning rate, or one for each network, as a factor of a weight's gradient (J, …)."""
-        rate = self.learning_rate.to(w.dtype)
-        return rate.reshape(-1, *[1] * (w.ndim - 1)) if rate.ndim else rate
+        return per_network(self.learning_rate.to(w.dtype), w)
 
 
 class Position(NamedTuple):
@@ -49,6 +69,7 @@ class Steps:
         labels: (steps, images) of class indices, or floats: (steps, images, …) of class
             probabilities or regression targets.
         learning_rates: (epochs, steps), one positive rate for every update.
+        coefficients: (K,), what the update rule learns for all updates, if it does.
         inner: How an update draws its images; None: it takes all images of its step.
         drawn: What was drawn, (epochs, steps, networks, images), counted through all steps.
     """
@@ -56,6 +77,7 @@ class Steps:
     inputs: Tensor
     labels: Tensor
     learning_rates: Tensor
+    coefficients: Tensor | None = None
     inner: InnerBatches | None = field(default=None, kw_only=True)
     drawn: Tensor | None = field(default=None, kw_only=True)
 
@@ -65,7 +87,8 @@ class Steps:
     @property
     def tensors(self) -> dict[str, Tensor]:
         """What is learned or may be, by name."""
-        return {name: getattr(self, name) for name in LEARNED}
+        found = {name: getattr(self, name) for name in (*LEARNED, COEFFICIENTS)}
+        return {name: own for name, own in found.items() if own is not None}
 
     @property
     def images(self) -> int:
@@ -80,12 +103,15 @@ class Steps:
 
     def __getitem__(self, position: Position) -> Step:
         place = self._place(position)
-        return Step(self.inputs[place], self.labels[place], self.learning_rates[*position])
+        rate = self.learning_rates[*position]
+        return Step(self.inputs[place], self.labels[place], rate, self.coefficients)
 
     def add(self, position: Position, gradient: Step) -> None:
         """Adds the gradient of one update to those that are summed up here."""
         place = self._place(position)
         self.learning_rates[*position] += gradient.learning_rate
+        if self.coefficients is not None and gradient.coefficients is not None:
+            self.coefficients.add_(gradient.coefficients)
         # No update takes an image twice, so nothing is added to the same place twice.
         self.inputs[place] += gradient.inputs
         self.labels[place] += gradient.labels
@@ -119,6 +145,7 @@ class Steps:
             inputs=self.inputs.unsqueeze(1).expand(-1, networks, *self.inputs.shape[1:]),
             labels=self.labels.unsqueeze(1).expand(-1, networks, *self.labels.shape[1:]),
             learning_rates=self.learning_rates.unsqueeze(2).expand(-1, -1, networks),
+            coefficients=_expanded(self.coefficients, networks),
         )
 
     def for_networks(self, seed: int, purpose: str, numbers: Sequence[int]) -> "Steps":
@@ -142,22 +169,25 @@ class Steps:
 
     def of_network(self, j: int) -> "Steps":
         """Those of one of the networks of :meth:`for_each`."""
-        return Steps(self.inputs[:, j], self.labels[:, j], self.learning_rates[:, :, j])
+        own = None if self.coefficients is None else self.coefficients[j]
+        return Steps(self.inputs[:, j], self.labels[:, j], self.learning_rates[:, :, j], own)
 
     @classmethod
     def joined(cls, parts: Sequence["Steps"]) -> "Steps":
         """Those of all networks, from those of :meth:`for_each` for some at a time."""
-        inputs, labels, rates = zip(*(one.tensors.values() for one in parts), strict=True)
-        return cls(torch.cat(inputs, 1), torch.cat(labels, 1), torch.cat(rates, 2))
+        found = zip(*(one.tensors.values() for one in parts), strict=True)
+        # Networks are axis 1 of inputs and labels, 2 of learning rates, 0 of coefficients.
+        return cls(*(torch.cat(own, axis) for own, axis in zip(found, (1, 1, 2, 0), strict=False)))
 
     def to(self, device: torch.device, dtype: torch.dtype) -> "Steps":
         """Moves to a device; inputs, rates and float labels take the dtype."""
-        labels = self.labels.to(device)
+        labels, own = self.labels.to(device), self.coefficients
         return replace(
             self,
             inputs=self.inputs.to(device, dtype),
             labels=labels.to(dtype) if labels.is_floating_point() else labels,
             learning_rates=self.learning_rates.to(device, dtype),
+            coefficients=own if own is None else own.to(device, dtype),
         )
 
 
@@ -178,6 +208,10 @@ class _Chosen(Sequence[Step]):
         if isinstance(index, slice):
             return _Chosen(self._steps, self._schedule[index])
         return self._steps[self._schedule[index]]
+
+
+def _expanded(coefficients: Tensor | None, networks: int) -> Tensor | None:
+    return None if coefficients is None else coefficients.expand(networks, -1)
 
 
 def zeros_like(steps: Steps) -> Steps:

@@ -17,7 +17,7 @@ from .ingredients import Batch, Ingredients
 from .layout import start_labels
 from .network import Weights
 from .optimizer import adam, adam_init
-from .parametrisation import LABELS, RATES
+from .parametrisation import LABELS, RATES, RULE
 from .random import stream
 from .settings import DistillerConfig
 
@@ -116,7 +116,7 @@ class Distiller(Ingredients):
 
 def own_rates(config: DistillerConfig, lr: float) -> dict[str, float]:
     """Adam's learning rates where they are not ``lr``, in the same proportion throughout a run."""
-    own = {RATES: config.rates_lr, LABELS: config.labels_lr}
+    own = {RATES: config.rates_lr, RULE: config.rates_lr, LABELS: config.labels_lr}
     return {name: lr * (one or config.outer_lr) / config.outer_lr for name, one in own.items()}
 
 

@@ -111,7 +111,7 @@ class FrozenFeatures(Parametrisation):
     @property
     def of_images(self) -> Parametrisation:
         """That of the images."""
-        return self.inner
+        return self.inner.of_images
 
     def project(self, learned: dict[str, Tensor]) -> dict[str, Tensor]:
         """As for the images."""

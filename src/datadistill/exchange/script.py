@@ -5,7 +5,7 @@ import inspect
 import keyword
 import pprint
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from . import standalone
 
 OWN = "own_network"
 """The module beside the script that holds a user's own network."""
-RULES = {"gradient-descent", "momentum", "nesterov", "adam", "weight-decay"}
+RULES = {"gradient-descent", "momentum", "nesterov", "adam", "weight-decay", "layer-rates"}
 MANY = 200
 """Networks that are trained where the artefact claims nothing."""
 
@@ -113,6 +113,13 @@ if __name__ == "__main__":
 '''
 
 
+def _rules_in(record: dict[str, Any]) -> Iterator[str]:
+    """The names of an update rule and of those inside it."""
+    yield record["name"]
+    if "rule" in record:
+        yield from _rules_in(record["rule"])
+
+
 def _settings(distilled: DistilledData, network: Network) -> dict[str, Any]:
     """All that the script has to know, in plain Python values."""
     header, claim, norm = distilled.header, distilled.claim, distilled.normalization
@@ -122,7 +129,7 @@ def _settings(distilled: DistilledData, network: Network) -> dict[str, Any]:
             "Export them in another format, or use dd.load(…).train().",
         )
     rule, objective = header.update_rule, built_in_objective(header)
-    for name in (rule["name"], rule.get("rule", rule)["name"]):
+    for name in _rules_in(rule):
         if name not in RULES:
             raise ConfigError(
                 f"These distilled data have the update rule {name}, which a script does not know.",

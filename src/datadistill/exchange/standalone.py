@@ -72,6 +72,10 @@ def update(rule: Settings, weights: Weights, g: Weights, rate: Tensor, memory: S
     if name == "weight-decay":
         decayed = {n: one + rule["decay"] * weights[n] for n, one in g.items()}
         return update(rule["rule"], weights, decayed, rate, memory)
+    if name == "layer-rates":
+        moved, layers = update(rule["rule"], weights, g, rate, memory), rule["layers"]
+        factors = {n: layers[n.rpartition(".")[0]] for n in weights}
+        return {n: w + factors[n] * (moved[n] - w) for n, w in weights.items()}
     if name in ("momentum", "nesterov"):
         before, mu = memory.get("velocity"), rule["momentum"]
         velocity = {n: mu * before[n] + one for n, one in g.items()} if before else dict(g)

@@ -21,7 +21,7 @@ from ..core.engine import Engine
 from ..core.initialization import Initialization
 from ..core.network import Network
 from ..core.objective import Objective
-from ..core.parametrisation import Parametrisation
+from ..core.parametrisation import Parametrisation, WithRule
 from ..core.random import minibatch, stream
 from ..core.values import one_line
 from ..core.vanishing import FIRST_STEPS, check_accepted, check_gradient
@@ -48,7 +48,7 @@ from ..pixels import are_images
 from ..pools import at_most, check_enough
 from .config import MACHINE, RunConfig
 from .initialization import InitialWeights, other_networks
-from .seams import Given, make, make_rule, make_view
+from .seams import Given, make, make_rule, make_view, with_learned
 from .state import Measured, RunState
 from .store.fingerprint import fingerprint, recognised
 from .store.metrics import HeldOutScore, LearningRates, MetricsRow
@@ -313,13 +313,14 @@ class Distillation:
         distiller = self.distiller
         settings: dict[str, Any] = self.config.mapping()
         rates = steps.learning_rates * self.config.rates_factor
+        made = replace(distiller.scheduled(steps), learning_rates=rates, coefficients=None)
         return make_artefact(
-            replace(distiller.scheduled(steps), learning_rates=rates),
+            made,
             network=self.network,
             module=self.module,
             initialization=distiller.initialization,
             objective=distiller.objective,
-            rule=distiller.rule,
+            rule=distiller.rule.settled(steps.coefficients),
             data=self.data,
             configuration={
                 **{name: value for name, value in settings.items() if name not in MACHINE},
@@ -376,13 +377,16 @@ def _distiller(
 ) -> Distiller:
     """Algorithm 1 for what is given, or else for what the configuration names."""
     parametrisation = given.parametrisation or make(Parametrisation, config)
+    rule = with_learned(given.rule or make_rule(config), config, network.weights)
+    if rule.coefficients is not None:
+        parametrisation = WithRule(parametrisation, rule.coefficients)
     return Distiller(
         network,
         initialization,
         objective,
         config,
         given.adjoint or make(Adjoint, config),
-        given.rule or make_rule(config),
+        rule,
         FrozenFeatures(parametrisation, split.prefix) if split else parametrisation,
     )
 

@@ -11,10 +11,12 @@ from typing import Any, TypeVar
 
 from ..core.adjoint import Adjoint
 from ..core.initialization import Initialization
+from ..core.network import Weights
 from ..core.objective import Objective, OwnObjective
 from ..core.parametrisation import Parametrisation
 from ..core.seam import Record, Seam, parse
-from ..core.update import GradientDescent, Momentum, UpdateRule, WeightDecay
+from ..core.update import GradientDescent, LearnedRule, Momentum, UpdateRule, WeightDecay
+from ..core.update.layer_rates import layers_of
 from ..core.view import Combined, View
 from ..errors import ConfigError
 from ..importing import Wanted
@@ -25,6 +27,9 @@ SEAMS: dict[str, type[Seam]] = {
     for kind in (Objective, UpdateRule, Adjoint, Initialization, Parametrisation, View)
 }
 """The settings that name an implementation."""
+
+LEARNED_FROM = 0.5
+"""The momentum that learning starts from, unless one is given."""
 
 S = TypeVar("S", bound=Seam)
 
@@ -83,7 +88,8 @@ def named(seam: type[S], text: str) -> S:
 def make_rule(settings: Any) -> UpdateRule:
     """The update rule, with momentum and weight decay where they are asked for."""
     if settings.update_rule is None:
-        rule = Momentum(settings.momentum) if settings.momentum else GradientDescent()
+        start = settings.momentum or (LEARNED_FROM if settings.learn_momentum else 0)
+        rule = Momentum(start) if start else GradientDescent()
     else:
         rule = make(UpdateRule, settings)
         if settings.momentum and "momentum" not in rule.settings.values():
@@ -92,6 +98,24 @@ def make_rule(settings: Any) -> UpdateRule:
                 "Set update_rule to momentum or nesterov, or leave momentum out.",
             )
     return WeightDecay(settings.weight_decay, rule) if settings.weight_decay else rule
+
+
+def with_learned(rule: UpdateRule, settings: Any, weights: Weights) -> UpdateRule:
+    """The update rule, with coefficients that are learned where they are asked for.
+
+    Args:
+        rule: The rule.
+        settings: All settings, as attributes.
+        weights: Those of the network, by name.
+    """
+    if settings.learn_layer_rates and settings.architectures:
+        raise ConfigError(
+            "Learning rates by layer are for one network, but architectures are given.",
+            "Leave out architectures or learn_layer_rates.",
+        )
+    shares = ("momentum",) if settings.learn_momentum else ()
+    layers = tuple(layers_of(weights)) if settings.learn_layer_rates else ()
+    return LearnedRule(rule, shares, layers) if shares or layers else rule
 
 
 def make_view(settings: Any) -> View | None:

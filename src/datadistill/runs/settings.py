@@ -36,6 +36,10 @@ class LearnedSettings(Learned):
     """Learn the learning rates."""
     learn_labels: bool | None = None
     """Learn the labels. By default only for regression. labels says how."""
+    learn_momentum: bool = False
+    """Learn the momentum of the updates, too: one number, which starts from momentum or 0.5."""
+    learn_layer_rates: bool = False
+    """Learn a factor on the learning rates for every layer of the network, too."""
     labels: LabelKind | None = None
     """Labels: hard, one class each; soft, learned from there; logits, the softmax of what is
     learned; clipped, as soft but never negative. By default hard; soft for regression."""

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...errors import ConfigError, ModelError
-from ..distilled import Steps
+from ..distilled import Steps, zeros_like
 from ..engine import Engine
 from ..gradients import leaf, products
 from ..learner import Learner
@@ -74,8 +74,7 @@ class RidgeHead(Adjoint, name="ridge-head"):
         found = products([solved], [inputs, labels], [head.joined(v.weights)])
         count = steps.inputs.shape[0]
         of_inputs, of_labels = (g.unflatten(1, (count, -1)).transpose(0, 1) for g in found)
-        rates = torch.zeros_like(steps.learning_rates)
-        return losses, replace(steps, inputs=of_inputs, labels=of_labels, learning_rates=rates)
+        return losses, replace(zeros_like(steps), inputs=of_inputs, labels=of_labels)
 
     def solve(self, features: Tensor, targets: Tensor) -> Tensor:
         """(J, outputs, features): the last layer, from features (J, n, features).

@@ -4,15 +4,17 @@ from ..seam import discover
 from .bases import Bases
 from .labels import LabelKind
 from .low_resolution import LowResolution
-from .parametrisation import LABELS, RATES, Parameters, Parametrisation
+from .parametrisation import LABELS, RATES, RULE, Parameters, Parametrisation
 from .plain import Plain
 from .soft_labels import SoftLabels
+from .with_rule import WithRule
 
 discover(__name__, __path__)
 
 __all__ = [
     "LABELS",
     "RATES",
+    "RULE",
     "Bases",
     "LabelKind",
     "LowResolution",
@@ -20,4 +22,5 @@ __all__ = [
     "Parametrisation",
     "Plain",
     "SoftLabels",
+    "WithRule",
 ]

@@ -16,6 +16,7 @@ Tree = dict[str, Tensor]
 
 RATES = "raw_rates"
 LABELS = "labels"
+RULE = "rule"
 """Parameters of these names have outer learning rates of their own, ``rates_lr``, ``labels_lr``."""
 
 

@@ -3,6 +3,8 @@
 from ..seam import discover
 from .adam import Adam
 from .gradient_descent import GradientDescent
+from .layer_rates import LayerRates
+from .learned import LearnedRule
 from .loop import train, trained, training
 from .momentum import Momentum
 from .nesterov import Nesterov
@@ -14,6 +16,8 @@ discover(__name__, __path__)
 __all__ = [
     "Adam",
     "GradientDescent",
+    "LayerRates",
+    "LearnedRule",
     "Momentum",
     "Nesterov",
     "UpdateRule",

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import torch
+from torch import Tensor
 
 from ...errors import ConfigError
-from ..distilled import Step
+from ..distilled import Step, per_network
 from ..engine import Gradient
 from ..learner import Learner
 from ..network import Weights
@@ -23,15 +24,19 @@ class Momentum(UpdateRule, name="momentum"):
         momentum: μ, above 0 and below 1.
     """
 
-    momentum: float = 0.9
+    momentum: float | Tensor = 0.9  # a tensor while it is learned
 
     settings = MappingProxyType({"momentum": "momentum"})
 
     def __post_init__(self) -> None:
-        if not 0 < self.momentum < 1:
+        if not isinstance(self.momentum, Tensor) and not 0 < self.momentum < 1:
             raise ConfigError(
                 f"momentum is {self.momentum}.", "Set momentum above 0 and below 1, e.g. to 0.9."
             )
+
+    @property
+    def learnable(self) -> tuple[str, ...]:
+        return ("momentum",)
 
     def start(self, weights: Weights) -> Learner:
         zeros = {name: torch.zeros_like(w) for name, w in weights.items()}
@@ -50,9 +55,13 @@ class Momentum(UpdateRule, name="momentum"):
         found = g.products(u)
         weights = {name: one + found.weights[name] for name, one in v.weights.items()}
         rate = rate_gradient(v.weights, self._velocity(learner, found.values), step)
-        back = {name: self.momentum * one for name, one in u.items()}
+        back = {name: self._share_of(one) * one for name, one in u.items()}
         return Learner(weights, {VELOCITY: back}), Step(found.inputs, found.labels, rate)
 
     def _velocity(self, learner: Learner, gradient: Weights) -> Weights:
         before = learner.memory[VELOCITY]
-        return {name: self.momentum * before[name] + g for name, g in gradient.items()}
+        return {name: self._share_of(g) * before[name] + g for name, g in gradient.items()}
+
+    def _share_of(self, w: Tensor) -> Tensor | float:
+        """μ, or that of each network, as a factor of a weight's velocity."""
+        return per_network(self.momentum, w)

@@ -15,5 +15,5 @@ class Nesterov(Momentum, name="nesterov"):
 
     def update(self, learner: Learner, gradient: Weights, step: Step) -> Learner:
         velocity = self._velocity(learner, gradient)
-        direction = {name: g + self.momentum * velocity[name] for name, g in gradient.items()}
+        direction = {name: g + self._share_of(g) * velocity[name] for name, g in gradient.items()}
         return Learner(moved(learner.weights, direction, step), {VELOCITY: velocity})

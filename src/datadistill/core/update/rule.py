@@ -1,6 +1,8 @@
 """Update rules: how a learner changes its weights on one step of distilled data."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -26,6 +28,29 @@ class UpdateRule(Seam, seam="update rule"):
         super().__init_subclass__(**more)
         if "update" in vars(cls) and "pull_back" not in vars(cls):
             cls.pull_back = UpdateRule.pull_back  # never that of another update
+
+    @property
+    def learnable(self) -> tuple[str, ...]:
+        """The fields that can be learned along with the distilled data: shares, from 0 to 1."""
+        return ()
+
+    def share(self, name: str) -> float:
+        """One of these fields."""
+        return getattr(self, name)
+
+    def with_shares(self, values: Mapping[str, Any]) -> "UpdateRule":
+        """The same with other values of these fields: numbers, or (J,) tensors."""
+        this: Any = self
+        return replace(this, **values)
+
+    @property
+    def coefficients(self) -> Tensor | None:
+        """What is learned of the rule, as it starts: (K,); None if nothing is."""
+        return None
+
+    def settled(self, coefficients: Tensor | None) -> "UpdateRule":
+        """The rule as an artefact has it, with what was learned of it as numbers."""
+        return self
 
     def start(self, weights: Weights) -> Learner:
         """A learner at its initial weights θ₀."""
@@ -61,15 +86,17 @@ class UpdateRule(Seam, seam="update rule"):
         """
         before = learner.rebuild([leaf(own) for own in learner.leaves()])
         along, eta = leaves(g.values), leaf(step.learning_rate)
+        own = None if step.coefficients is None else leaf(step.coefficients)
         with torch.enable_grad():
-            after = self.update(before, along, step._replace(learning_rate=eta))
-        of = [*before.leaves(), *along.values(), eta]
-        *found, rate = products(after.leaves(), of, v.leaves())
+            after = self.update(before, along, step._replace(learning_rate=eta, coefficients=own))
+        of = [*before.leaves(), *along.values(), eta, eta if own is None else own]
+        *found, rate, coefficients = products(after.leaves(), of, v.leaves())
         count = len(found) - len(along)
         back, u = learner.rebuild(found[:count]), dict(zip(along, found[count:], strict=True))
         through = g.products(u)
         weights = {name: w + through.weights[name] for name, w in back.weights.items()}
-        return Learner(weights, back.memory), Step(through.inputs, through.labels, rate)
+        gradient = Step(through.inputs, through.labels, rate, own if own is None else coefficients)
+        return Learner(weights, back.memory), gradient
 
 
 def moved(weights: Weights, direction: Weights, step: Step) -> Weights:

@@ -1,7 +1,7 @@
 """Weight decay, for any update rule."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from ...errors import ConfigError
@@ -41,6 +41,16 @@ class WeightDecay(UpdateRule, name="weight-decay"):
 
     def as_settings(self) -> dict[str, Any]:
         return {**self.rule.as_settings(), "weight_decay": self.decay}
+
+    @property
+    def learnable(self) -> tuple[str, ...]:
+        return self.rule.learnable
+
+    def share(self, name: str) -> float:
+        return self.rule.share(name)
+
+    def with_shares(self, values: Mapping[str, Any]) -> "WeightDecay":
+        return replace(self, rule=self.rule.with_shares(values))
 
     def start(self, weights: Weights) -> Learner:
         return self.rule.start(weights)

@@ -25,6 +25,8 @@ class Keywords(TypedDict, total=False):
     downscale: int | None
     learn_rates: bool
     learn_labels: bool | None
+    learn_momentum: bool
+    learn_layer_rates: bool
     labels: LabelKind | None
     start: Literal["noise", "k-means", "average"]
     rates_factor: float

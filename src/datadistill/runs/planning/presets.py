@@ -23,6 +23,8 @@ BEYOND: dict[str, Any] = {
     "bases": None,
     "downscale": None,
     "labels": None,
+    "learn_momentum": False,
+    "learn_layer_rates": False,
     "view": None,
     "architectures": (),
     **{f.name: f.default for f in fields(UnrollSettings) if f.name not in COMPUTING},
@@ -50,7 +52,8 @@ RANDOM: dict[str, Any] = {
     "start": "k-means",
     "batch_size": 256,
     "rates_lr": 0.01,
-    "momentum": 0.9,
+    "averaging": 0.9,
+    "momentum": 0.5,
     "adjoint": "truncated",
     "window": 30,
 }

@@ -12,7 +12,7 @@ from torch import Tensor
 from ... import files
 from ...artefact import Claim
 from ...artefact.container import SCHEMA_VERSION, decode, encode, read_container
-from ...core.distilled import LEARNED, Steps
+from ...core.distilled import COEFFICIENTS, LEARNED, Steps
 from ...core.distiller import DistillerState
 from ...core.optimizer import AdamState
 from ...engine import Engines
@@ -246,7 +246,8 @@ def _state(header: _Header, tensors: dict[str, Tensor]) -> RunState:
         if reached is None:
             return None
         named = tree(f"{name}/")
-        steps = Steps(*(named[field] for field in LEARNED))
+        inputs, labels, rates = (named[field] for field in LEARNED)
+        steps = Steps(inputs, labels, rates, named.get(COEFFICIENTS))
         return Measured(reached.outer_step, steps, reached.claim, tree(f"{name}_stored/"))
 
     distiller = DistillerState(
