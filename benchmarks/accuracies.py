@@ -2,10 +2,12 @@
 
     python -m benchmarks.accuracies add ROW RUN … --command "datadistill distill … --seed {seed}"
     python -m benchmarks.accuracies page    # writes the tables into docs/results
+    python -m benchmarks.accuracies publish NAME RUN --command "datadistill distill …"
 
 A row is an experiment as a page names it, such as ``mnist-fixed-10``. Of every run the file holds
 the command, the figure on the test data, the one on held-out training data, and what it took. A run
 that is already there is replaced. ``measured`` has the figures of pages whose runs were not added.
+``publish`` puts the artefact of a run, its picture and a card into the package.
 """
 
 import argparse
@@ -17,6 +19,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from datadistill.artefact import load
+from datadistill.artefact.published import FOLDER
 from datadistill.runs.store.folder import RunFolder
 from datadistill.runs.store.metrics import read_metrics
 from datadistill.runs.store.yaml_files import read_config
@@ -24,6 +28,34 @@ from datadistill.runs.store.yaml_files import read_config
 DOCS = Path(__file__).parents[1] / "docs" / "results"
 RESULTS = DOCS / "results.json"
 PLACE = re.compile(r"(<!-- accuracies: ([\w.-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+CARD = """# {name}
+
+![Distilled images]({name}.png)
+
+{what}, for `{network}` with {initialization} weights; {stored:,} bytes of images, labels and rates.
+
+Accuracy: {claim}
+
+```python
+import datadistill as dd
+
+distilled = dd.load("{name}")
+network = distilled.train()  # a plain nn.Module, trained on these images alone
+```
+
+```sh
+datadistill train {name}
+datadistill evaluate {name} --data-dir DIR
+datadistill verify {name} --data-dir DIR
+```
+
+Made by:
+
+```sh
+{command} --data-dir DIR
+```
+"""
 
 Measured = Mapping[str, Any]
 """One run: its command, its figures in percent, and what it took."""
@@ -130,16 +162,37 @@ def with_tables(page: str, content: Mapping[str, Any]) -> str:
     return PLACE.sub(fill, page)
 
 
+def publish(name: str, run: Path, command: str) -> None:
+    """Puts the artefact of a run into the package, with its picture and a card."""
+    folder, distilled = RunFolder(run), load(run)
+    FOLDER.mkdir(exist_ok=True)
+    for source in (folder.distilled, folder.picture):
+        (FOLDER / f"{name}{source.suffix}").write_bytes(source.read_bytes())
+    images = distilled.inputs.shape[0] * distilled.inputs.shape[1]
+    card = CARD.format(
+        name=name,
+        what=f"{images} distilled images of {distilled.header.data}",
+        network=distilled.header.architecture.name,
+        initialization=distilled.header.initialization.name,
+        stored=distilled.stored_bytes,
+        claim=distilled.claim,
+        command=command,
+    )
+    (FOLDER / f"{name}.md").write_text(card, "utf-8")
+
+
 def main() -> None:
-    """Adds runs, or writes the pages."""
+    """Adds runs, publishes one, or writes the pages."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["add", "page"])
+    parser.add_argument("what", choices=["add", "publish", "page"])
     parser.add_argument("row", nargs="?")
     parser.add_argument("runs", nargs="*", type=Path)
     parser.add_argument("--command")
     chosen = parser.parse_args()
     if chosen.what == "add":
         add(chosen.row, chosen.runs, chosen.command)
+    if chosen.what == "publish":
+        publish(chosen.row, chosen.runs[0], chosen.command)
     for page in DOCS.glob("*.md"):
         page.write_text(with_tables(page.read_text("utf-8"), read()), "utf-8")
 
