@@ -122,14 +122,9 @@ def table(runs: Sequence[Measured]) -> str:
         total = sum(run["networks"] for run in runs)
         lines.append(f"| all | | **{overall(runs)}** | {total} | | |")
     examples = {f"{run['examples']:,} test images of `{run['data']}`" for run in runs}
-    return "\n".join([*lines, "", f"{', '.join(sorted(examples))}. Commands:", ""]) + _commands(
-        runs
-    )
-
-
-def _commands(runs: Sequence[Measured]) -> str:
-    lines = dict.fromkeys(f"{run['command']} --data-dir DIR" for run in runs)
-    return "\n".join(["```sh", *lines, "```", ""])
+    commands = dict.fromkeys(f"{run['command']} --data-dir DIR" for run in runs)
+    lines += ["", f"{', '.join(sorted(examples))}:", "", "```sh", *commands, "```", ""]
+    return "\n".join(lines)
 
 
 def overall(runs: Sequence[Measured]) -> str:
