@@ -61,6 +61,8 @@ def test_commands_find_them_and_write_nothing_into_the_package(
     assert sorted(FOLDER.iterdir()) == before
 
 
-@pytest.mark.parametrize("name", ["mnist-fixed-10", "mnist-random-100"])
+@pytest.mark.parametrize(
+    "name", ["mnist-fixed-10", pytest.param("mnist-random-100", marks=pytest.mark.slow)]
+)
 def test_what_they_claim_holds(name: str, data_dir: Path) -> None:
     assert run("verify", name, "--data-dir", str(data_dir)) == 0
