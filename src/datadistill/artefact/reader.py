@@ -68,7 +68,7 @@ def artefact_at(path: str | Path) -> Path:
         return ours
     if not path.exists() and not path.suffix and path.name == str(path):
         raise ArtefactError(
-            f"There is no file, folder or published artefact {path}.",
+            f"There is no file {path}.",
             "Check the path; datadistill artefacts lists those that are published."
             + did_you_mean(str(path), published_names()),
         )

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from rich import box
 from rich.table import Table
 
-from ..artefact.published import published_names
 from .console import Common, out, print_table
 
 
@@ -22,11 +21,15 @@ class Artefacts(Common):
     def run(self) -> None:
         """Prints a table."""
         from ..artefact import load
+        from ..artefact.published import published_names
 
-        table = Table("artefact", "distilled data", "claim", box=box.SIMPLE, pad_edge=False)
+        columns = ("artefact", "images", "network", "initialization", "accuracy")
+        table = Table(*columns, box=box.SIMPLE, pad_edge=False)
         for name in published_names():
             distilled = load(name)
-            table.add_row(name, str(distilled), str(distilled.claim))
+            header, images = distilled.header, distilled.inputs.shape[:2].numel()
+            network, start = header.architecture.name, header.initialization.name
+            table.add_row(name, str(images), network, start, str(distilled.claim))
         if not table.row_count:
             out.print("This installation has none.")
             return
