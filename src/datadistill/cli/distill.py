@@ -34,6 +34,8 @@ FIRST = (
 )
 """The settings that people change first, in the order of the help."""
 NO_FLAGS = ("config", "named")
+FEW_OUTER_STEPS = 10
+"""So short a run is over before its cost is measured."""
 Recipe = Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[RECIPE]")]
 
 
@@ -116,7 +118,8 @@ class Distill(Common):
         if self.preset == "best":
             self.say(f"Preset best: {described(config)}")
         self.say(f"Computed by: {distillation.engine_record}.")
-        if deadline is not None or self.dry_run or not self.quiet:
+        told = not self.quiet and config.iterations > FEW_OUTER_STEPS
+        if deadline is not None or self.dry_run or told:
             team.assemble()
             cost = measure_cost(distillation, test)
             if deadline is not None:

@@ -34,7 +34,7 @@ from .simplify import simplify
 
 FEWEST_UPDATES = 8
 """Of a shorter unroll the graph is not traced."""
-UPDATES_BEFORE = 500
+UPDATES_BEFORE = 1000
 """Nor before so many updates of networks, which take about as long as it takes to trace one. So a
 run of a few outer steps is not kept waiting, and a long one loses little."""
 MOST_NODES = 10_000
