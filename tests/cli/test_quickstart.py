@@ -17,7 +17,7 @@ def percentages(text: str) -> dict[str, float]:
     return {name: float(figure) for name, figure in rows}
 
 
-def test_quickstart_distils_ten_images_that_beat_ten_real_ones(tmp_path: Path) -> None:
+def test_quickstart_distils_images_that_beat_as_many_real_ones(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "datadistill", "quickstart"],
         cwd=tmp_path,
@@ -27,14 +27,14 @@ def test_quickstart_distils_ten_images_that_beat_ten_real_ones(tmp_path: Path) -
     )
     table = percentages(done.stdout)
     untrained, real, distilled, everything = table.values()
-    assert distilled >= 85
+    assert distilled >= 95
     assert distilled >= real + 10
     assert untrained < 25
     assert everything > 95
 
     made = dd.load(tmp_path / "quickstart" / "distilled.safetensors")
-    assert made.inputs.shape == (1, 10, 1, 28, 28)
-    assert made.labels.tolist() == [[*range(10)]]
+    assert made.inputs.shape == (10, 10, 1, 28, 28)
+    assert made.labels.shape == (10, 10, 10)  # soft
     tested = dd.evaluate(made, dd.data.load("digits")[1], device="cpu")
     assert made.claim == tested.claim()
     assert round(100 * tested.mean, 1) == distilled

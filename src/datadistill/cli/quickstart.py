@@ -1,4 +1,4 @@
-"""``datadistill quickstart``: the whole method on small data, in about two minutes."""
+"""``datadistill quickstart``: the whole method on small data, in about a minute."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECIPE = "digits-fixed"
 
 @dataclass(frozen=True)
 class Quickstart(Common):
-    """Try the method in two minutes: distil 1,437 digits into 10 images, and compare."""
+    """Try the method in a minute: distil 1,437 digits into 100 images, and compare."""
 
     output: Path = Path("quickstart")
     """Run folder. The same command continues an interrupted run."""
@@ -35,9 +35,10 @@ class Quickstart(Common):
 
         loaded, folder = load(read_recipe(RECIPE).config), RunFolder(self.output)
         train, test, distillation = loaded.train, loaded.test, loaded.prepare()
+        steps = distillation.config.steps
         self.say(
-            f"Distilling {len(train):,} handwritten digits into 10 images, one of each class, so "
-            f"that\n{distillation.config.epochs} gradient steps on them train one particular LeNet."
+            f"Distilling {len(train):,} handwritten digits into {steps} batches of 10 images, one of "
+            f"each class,\nso that {steps} gradient steps on them train one particular LeNet."
         )
         with self.bars() as progress:
             distilled = Run(
@@ -50,10 +51,11 @@ class Quickstart(Common):
             ).go()
             draw(distilled, folder.picture)
             comparison = compare(distilled, train, test, progress=progress)
-        out.print(_table(comparison, len(train), len(test)))
+        images = distilled.inputs.shape[:2].numel()
+        out.print(_table(comparison, images, len(train), len(test)))
         out.print(f"distilled data: {folder.distilled}\npicture: {folder.picture}")
         following = {
-            command("train", folder.path): "a LeNet trained on these 10 images alone",
+            command("train", folder.path): f"a LeNet trained on these {images} images alone",
             command("evaluate", folder.path): "test them again",
             command("distill", "--help"): "your own settings; MNIST",
             "README.md": "your own data and networks, in Python",
@@ -64,15 +66,15 @@ class Quickstart(Common):
             self.say(f"  {what:{width}}  {why}")
 
 
-def _table(comparison: Comparison, training: int, tested: int) -> Table:
+def _table(comparison: Comparison, images: int, training: int, tested: int) -> Table:
     table = Table(title=f"The same LeNet, tested on {tested} held-out digits")
     table.add_column("trained on")
     table.add_column("accuracy", justify="right")
     real = f"{100 * comparison.random_real_mean:.1f} ± {100 * comparison.random_real_std:.1f} %"
     rows = [
         ("nothing", f"{100 * comparison.untrained:.1f} %"),
-        (f"10 random real images, {len(comparison.random_real)} draws¹", real),
-        ("10 distilled images", f"{100 * comparison.distilled:.1f} %"),
+        (f"{images} random real images, {len(comparison.random_real)} draws¹", real),
+        (f"{images} distilled images", f"{100 * comparison.distilled:.1f} %"),
         (f"all {training:,} real images", f"{100 * comparison.all_real:.1f} %"),
     ]
     for what, figure in rows:
