@@ -22,8 +22,8 @@ from .import_graph import NAME, ROOT, cycles, import_graph, modules
 
 LAYERS = [
     {"errors", "exports", "flock", "hints", "notices", "private", "progress", "version"},
-    {"files", "importing", "durations", "reading"},
-    {"lock", "bars", "markup", "pixels"},
+    {"files", "importing", "durations", "reading", "given"},
+    {"lock", "bars", "markup", "pixels", "folders"},
     {"showing"},
     {"core"},
     {"engine"},

@@ -89,6 +89,10 @@ LAYERS: dict[str, Callable[[int], nn.Module]] = {
     "depthwise": sequential(
         nn.Conv2d(1, 4, 3), nn.Conv2d(4, 4, 3, padding=1, groups=4, bias=False), features=64
     ),
+    "more weights than pixels": sequential(
+        *(nn.Conv2d(1, 40, 3, stride=3), nn.Tanh(), nn.Conv2d(40, 30, 2, dilation=1), nn.Tanh()),
+        features=30,
+    ),
     "average pooling": sequential(
         nn.Conv2d(1, 3, 2),
         nn.AvgPool2d((2, 3)),

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from .. import models
-from ..core.device import resolve_device
+from ..core.device import DeviceLike, resolve_device
 from ..core.distilled import Steps
 from ..core.initialization import FixedInit, Initialization, networks_for
 from ..core.network import Network, Weights
@@ -22,6 +22,7 @@ from ..data.running_statistics import Statistics
 from ..data.whitening import Whitening
 from ..engine import engine_for
 from ..errors import ArtefactError, PoolError
+from ..given import typed
 from ..models.description import weights_hash
 from ..pools import Pool
 from ..pools.initialization import PoolInit as PoolInit  # where it registers
@@ -226,6 +227,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         record = self.header.initialization.pool
         return record is None or bool(self.pool and self.pool.origin.identity == record.identity)
 
+    @typed
     def train(
         self,
         module: nn.Module | None = None,
@@ -233,7 +235,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         seed: int = 0,
         keep_weights: bool = False,
         statistics: Any = None,
-        device: str = "auto",
+        device: DeviceLike = "auto",
         progress: bool | ProgressCallback = False,
     ) -> nn.Module:
         """Trains a network on the distilled data, by the schedule they were made for.
@@ -305,7 +307,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
             return network.stack([network.weights] * len(generators))
         return self.initialization.sample(network, generators)
 
-    def network(self, module: nn.Module | None = None, device: str = "auto") -> Network:
+    def network(self, module: nn.Module | None = None, device: DeviceLike = "auto") -> Network:
         """The architecture as a function of stacked weights, as it was in distillation."""
         architecture = self.header.architecture
         module = module or self.module
@@ -330,6 +332,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
             )
         return network
 
+    @typed
     def save(self, path: str | Path, carry_limit: int = CARRY_LIMIT) -> None:
         """Writes the artefact: one safetensors file, whole or not at all.
 

@@ -6,6 +6,7 @@ from pydantic import ValidationError
 
 from ..core.distilled import LEARNED, Steps
 from ..errors import ArtefactError
+from ..given import typed
 from .bounds import DEPTH, is_deep
 from .checks import UnsoundError, check
 from .container import read_container
@@ -18,6 +19,7 @@ FILE_NAME = "distilled.safetensors"
 """What the artefact of a run is called in its folder."""
 
 
+@typed
 def load(path: str | Path) -> DistilledData:
     """Reads an artefact and checks all of it. Needs no data set, and executes nothing.
 

@@ -18,6 +18,7 @@ from rich.table import Table
 
 from ..errors import ConfigError, did_you_mean
 from ..runs.config import NAMES, RunConfig
+from .bench import Bench
 from .data import Data
 from .distill import Distill
 from .evaluate import Evaluate
@@ -49,6 +50,7 @@ Command = (
     | Reproduce
     | Recipes
     | Data
+    | Bench
 )
 COMMANDS: dict[str, type[Command]] = {
     "quickstart": Quickstart,
@@ -65,6 +67,7 @@ COMMANDS: dict[str, type[Command]] = {
     "reproduce": Reproduce,
     "recipes": Recipes,
     "data": Data,
+    "bench": Bench,
 }
 WIDEST = 100
 """Columns that help fills at most; tyro would put the groups side by side on wide terminals."""

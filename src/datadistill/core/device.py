@@ -7,6 +7,9 @@ import torch
 from ..errors import ConfigError
 from .names import DeviceName, DtypeName
 
+DeviceLike = str | torch.device
+"""A device, or what :func:`resolve_device` knows by name."""
+
 
 def available_devices() -> list[str]:
     """Returns the kinds of device this machine has, fastest first."""
@@ -15,13 +18,13 @@ def available_devices() -> list[str]:
     return [*cuda, *mps, "cpu"]
 
 
-def resolve_device(name: str | torch.device) -> torch.device:
+def resolve_device(name: DeviceLike) -> torch.device:
     """Turns ``auto``, ``cpu``, ``cuda`` (or ``cuda:1``) or ``mps`` into a device that is there."""
-    if name == "auto":
+    if isinstance(name, str) and name == "auto":
         return torch.device(available_devices()[0])
     try:
         device = torch.device(name)
-    except RuntimeError:
+    except (RuntimeError, TypeError, ValueError):
         raise ConfigError(
             f"There is no device called {name!r}.",
             f"Choose one of: {', '.join(get_args(DeviceName))}.",
@@ -39,7 +42,7 @@ def resolve_device(name: str | torch.device) -> torch.device:
 
 def resolve_dtype(name: str | torch.dtype) -> torch.dtype:
     """Turns the name of a floating-point type into the type."""
-    dtype = name if isinstance(name, torch.dtype) else getattr(torch, name, None)
+    dtype: object = getattr(torch, name, None) if isinstance(name, str) else name
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise ConfigError(
             f"{name!r} is not a floating-point type.",

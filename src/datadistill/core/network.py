@@ -288,7 +288,7 @@ def _pure_copy(module: nn.Module, name: str) -> nn.Module:
         if is_lazy(value):
             raise ModelError(
                 f"The parameter {key!r} of {name} has no shape yet (a lazy layer).",
-                "Call the module once on a batch of inputs before you distil with it.",
+                "Call the module once on a batch of inputs first, e.g. in its constructor.",
             )
     try:
         module = copy.deepcopy(module)

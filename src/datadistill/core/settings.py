@@ -16,6 +16,8 @@ AVERAGED_LATE = 9
 """The running mean of the first outer steps is of the last tenth of them."""
 COSINE_END = 0.01
 """What is left of the outer learning rate at the end of a cosine."""
+MOST = 2**31
+"""Counts are below it; more are surely a slip, and overflow somewhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +36,7 @@ class Settings:
 
     def _require_count(self, *names: str) -> None:
         self._require(lambda value: value >= 1, "at least 1", *names)
+        self._require(lambda value: value < MOST, f"less than {MOST:,}", *names)
 
     def _require_positive(self, *names: str) -> None:
         self._require(lambda value: 0 < value < math.inf, "a positive number", *names)

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from ..core.network import Network, Weights
 from ..core.update import UpdateRule
+from ..errors import ConfigError
 from .saved import saved_storages
 from .vectorised import Vectorised, whole_vectors
 
@@ -24,6 +25,8 @@ class SideBySide:
     """
 
     def __init__(self, network: Network, example: Tensor, memory: int = DEFAULT_BYTES) -> None:
+        if memory < 1:
+            raise ConfigError(f"memory is {memory}.", "Set the memory limit to a positive number.")
         self.network = network
         self._layer_bytes = min(LAYER_BYTES, memory // (2 * LAYERS_AT_ONCE))
         self.example = example.to(network.device, network.dtype)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..artefact import DistilledData
+from ..core.device import DeviceLike
 from ..core.initialization import networks_for
 from ..core.network import Weights
 from ..core.objective import Classification
@@ -52,7 +53,7 @@ def confusion(
     networks: int | None = None,
     module: nn.Module | None = None,
     seed: int = 0,
-    device: str = "auto",
+    device: DeviceLike = "auto",
     memory: int = DEFAULT_BYTES,
     progress: ProgressCallback = silent,
 ) -> tuple[Tensor, Tensor]:

@@ -10,9 +10,12 @@ from torch import nn
 
 from ..artefact import DistilledData
 from ..artefact.real_data import statistics_data
+from ..core.device import DeviceLike
 from ..core.objective import OwnObjective
 from ..engine.side_by_side import DEFAULT_BYTES
 from ..engine.team import ALONE, Team
+from ..errors import ConfigError
+from ..given import typed
 from ..progress import ProgressCallback
 from ..showing import shown
 from .held_out import HeldOut
@@ -24,6 +27,7 @@ from .scoring import train_and_score
 from .testing import test_networks as test_networks
 
 
+@typed
 def evaluate(
     distilled: DistilledData | str | Path,
     data: Any,
@@ -33,7 +37,7 @@ def evaluate(
     architecture: nn.Module | None = None,
     seed: int = 0,
     statistics: Any = None,
-    device: str = "auto",
+    device: DeviceLike = "auto",
     memory: int = DEFAULT_BYTES,
     team: Team = ALONE,
     progress: bool | ProgressCallback = False,
@@ -65,6 +69,7 @@ def evaluate(
         return _curve(learners, held_out, [last], statistics, show)[0]
 
 
+@typed
 def learning_curve(
     distilled: DistilledData | str | Path,
     data: Any,
@@ -75,7 +80,7 @@ def learning_curve(
     architecture: nn.Module | None = None,
     seed: int = 0,
     statistics: Any = None,
-    device: str = "auto",
+    device: DeviceLike = "auto",
     memory: int = DEFAULT_BYTES,
     team: Team = ALONE,
     progress: bool | ProgressCallback = False,
@@ -103,6 +108,8 @@ def learning_curve(
     learners = Learners.of(distilled, data, networks, module, architecture, device)
     last = len(learners.distilled.steps.schedule)
     after = range(last + 1) if after is None else after
+    if not len(after):
+        raise ConfigError("after names no update.", "Name one, e.g. after=[0], or leave it out.")
     held_out = learners.held_out(seed, memory, team)
     with shown(progress) as show:
         return _curve(learners, held_out, after, statistics, show)

@@ -11,7 +11,7 @@ from torch import nn
 from .. import models
 from ..artefact import DistilledData, load
 from ..artefact.real_data import real_data, statistics_data
-from ..core.device import resolve_device
+from ..core.device import DeviceLike, resolve_device
 from ..core.initialization import RandomInit
 from ..core.network import Network, Weights
 from ..data import LabelledData
@@ -52,7 +52,7 @@ class Learners:
         networks: int | None,
         module: nn.Module | None,
         architecture: nn.Module | None,
-        device: str,
+        device: DeviceLike,
     ) -> "Learners":
         """Puts them together, and refuses what does not fit. See :func:`evaluate`."""
         if not isinstance(distilled, DistilledData):
@@ -123,7 +123,7 @@ def check_inputs(wanted: torch.Size, data: LabelledData) -> None:
         )
 
 
-def _other(architecture: nn.Module, distilled: DistilledData, device: str) -> Network:
+def _other(architecture: nn.Module, distilled: DistilledData, device: DeviceLike) -> Network:
     """Another architecture for the same distilled data."""
     network = Network(architecture, distilled.inputs[0], device=resolve_device(device))
     labels = distilled.labels

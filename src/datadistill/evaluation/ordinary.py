@@ -10,10 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from ..artefact import DistilledData
+from ..core.device import DeviceLike
 from ..core.distilled import Step, Steps
 from ..core.engine import Engine
 from ..core.network import Weights
 from ..core.random import stream
+from ..core.settings import MOST
 from ..core.update import Momentum, WeightDecay, training
 from ..core.update.loop import Rule
 from ..core.variety import ORDINARY
@@ -22,6 +24,7 @@ from ..engine import ALONE, Team, engine_for
 from ..engine.in_place import InPlaceAdam
 from ..engine.side_by_side import DEFAULT_BYTES
 from ..errors import ConfigError
+from ..given import typed
 from ..progress import ProgressCallback
 from ..showing import shown
 from .held_out import Learn
@@ -38,6 +41,7 @@ RULES = {"sgd": Momentum(MOMENTUM), "adam": InPlaceAdam(BETAS)}
 OptimizerName = Literal["sgd", "adam"]
 
 
+@typed
 @dataclass(frozen=True)
 class OrdinaryTraining:
     """How a network is trained where nothing of the schedule is kept.
@@ -68,7 +72,7 @@ class OrdinaryTraining:
                 f"There is no optimizer {self.optimizer!r} for ordinary training.",
                 f"Choose one of: {', '.join(RATES)}.",
             )
-        if not 0 <= self.weight_decay < math.inf or (self.weight_decay and self.optimizer != "sgd"):
+        if not 0 <= self.weight_decay < MOST or (self.weight_decay and self.optimizer != "sgd"):
             raise ConfigError(
                 f"weight_decay is {self.weight_decay} for {self.optimizer}.",
                 "Set it to at least 0; above 0 it is for sgd.",
@@ -78,7 +82,7 @@ class OrdinaryTraining:
         if not 0 < self.rate < math.inf:
             raise ConfigError(f"lr is {self.lr}.", "Set it to a positive number.")
         for name in ("epochs", "batch_size"):
-            if getattr(self, name) < 1:
+            if not 1 <= getattr(self, name) < MOST:
                 raise ConfigError(f"{name} is {getattr(self, name)}.", "Set it to at least 1.")
 
     @property
@@ -119,6 +123,7 @@ class OrdinaryTraining:
             yield from torch.randperm(examples, generator=order).split(self.batch_size)
 
 
+@typed
 def evaluate_ordinary(
     distilled: DistilledData | str | Path,
     data: Any,
@@ -129,7 +134,7 @@ def evaluate_ordinary(
     architecture: nn.Module | None = None,
     seed: int = 0,
     statistics: Any = None,
-    device: str = "auto",
+    device: DeviceLike = "auto",
     memory: int = DEFAULT_BYTES,
     team: Team = ALONE,
     progress: bool | ProgressCallback = False,

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..artefact import DistilledData
+from ..core.device import DeviceLike
 from ..core.distilled import Steps
 from ..core.initialization import networks_for
 from ..core.network import Weights
@@ -231,7 +232,7 @@ def victims_of(
     module: nn.Module | None = None,
     seed: int = 0,
     statistics: Any = None,
-    device: str = "auto",
+    device: DeviceLike = "auto",
     memory: int = DEFAULT_BYTES,
     progress: ProgressCallback = silent,
 ) -> Victims:

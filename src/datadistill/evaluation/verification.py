@@ -7,11 +7,13 @@ from typing import Any
 from torch import nn
 
 from ..artefact import Claim, DistilledData
+from ..core.device import DeviceLike
 from ..core.values import short
 from ..data import LabelledData, as_data
 from ..data.running_statistics import BATCH, DISTILLED, name_of
 from ..engine.side_by_side import DEFAULT_BYTES
 from ..errors import ArtefactError, DataDistillError, DataError, PoolError
+from ..given import typed
 from ..hints import command
 from ..progress import ProgressCallback
 from .evaluating import evaluate
@@ -196,13 +198,14 @@ def check_measurable(distilled: DistilledData, most_networks: int = MOST_NETWORK
         )
 
 
+@typed
 def verify(
     distilled: DistilledData,
     data: Any,
     *,
     module: nn.Module | None = None,
     statistics: Any = None,
-    device: str = "auto",
+    device: DeviceLike = "auto",
     memory: int = DEFAULT_BYTES,
     most_networks: int = MOST_NETWORKS,
     progress: bool | ProgressCallback = False,

@@ -9,6 +9,7 @@ from ..artefact.real_data import real_data
 from ..errors import ConfigError, FileError, did_you_mean
 from ..files import reporting
 from ..folders import filling
+from ..given import typed
 from .arrays import write_dd_ranking, write_npz
 from .hugging_face import write_hugging_face
 from .images import write_folder, write_pictures
@@ -27,6 +28,7 @@ FORMATS = (SCRIPT, *WRITERS)
 """The formats of :func:`export`."""
 
 
+@typed
 def export(
     distilled: DistilledData | str | Path,
     folder: str | Path,

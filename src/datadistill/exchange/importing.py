@@ -17,11 +17,13 @@ from ..core.objective import Classification
 from ..core.update import GradientDescent
 from ..data import LabelledData, Normalization
 from ..errors import ConfigError, DataError
+from ..given import typed
 from .pt_files import checked_tensor, images_and_labels, read_pt
 
 RATE = 0.01
 
 
+@typed
 def import_images(
     images: str | Path,
     labels: str | Path | None = None,

@@ -4,10 +4,11 @@ import hashlib
 from typing import Annotated
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor, nn
 
 from ..core.network import Network, Weights
+from ..errors import ModelError
 from .registry import built_in_name
 
 
@@ -34,15 +35,23 @@ class Architecture(BaseModel):
 
 
 def describe(network: Network, module: nn.Module) -> Architecture:
-    """Returns what a file says about a network."""
+    """Returns what a file says about a network; refuses what no file may say."""
     name = built_in_name(module)
     kind = type(module)
-    return Architecture(
-        name=name or f"{kind.__module__}:{kind.__qualname__}",
-        built_in=name is not None,
-        arguments=dict(getattr(module, "arguments", {})) if name else {},
-        weights={n: f"{_dtype(w)}{list(w.shape)}" for n, w in network.weights.items()},
-    )
+    try:
+        return Architecture(
+            name=name or f"{kind.__module__}:{kind.__qualname__}",
+            built_in=name is not None,
+            arguments=dict(getattr(module, "arguments", {})) if name else {},
+            weights={n: f"{_dtype(w)}{list(w.shape)}" for n, w in network.weights.items()},
+        )
+    except ValidationError as error:
+        what = error.errors()[0]
+        field = ".".join(map(str, what["loc"]))
+        raise ModelError(
+            f"{kind.__name__[:40]} cannot be recorded: {field}: {what['msg']}.",
+            "Give its class a shorter name, or build a smaller network.",
+        ) from error
 
 
 def weights_hash(weights: Weights) -> str:

@@ -3,6 +3,7 @@
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase  # pyright: ignore[reportPrivateUsage]
 from torch.nn.modules.conv import _ConvNd  # pyright: ignore[reportPrivateUsage]
+from torch.nn.parameter import is_lazy
 
 
 def looks_trained(module: nn.Module) -> bool:
@@ -33,4 +34,4 @@ def _has_other_biases(layer: nn.Module) -> bool:
 
 
 def _varies(values: Tensor) -> bool:
-    return bool((values != values.flatten()[0]).any())
+    return not is_lazy(values) and bool((values != values.flatten()[0]).any())

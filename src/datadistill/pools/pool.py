@@ -11,6 +11,7 @@ import torch
 from ..core.initialization import FixedInit
 from ..core.network import Weights
 from ..errors import PoolError
+from ..given import typed
 from ..hints import REST, command
 from ..models.description import Architecture
 from .chunks import check_file, read_network
@@ -20,6 +21,7 @@ POOL_BYTES = 2**28
 """Default memory limit, in bytes, of the networks that are kept in memory."""
 
 
+@typed
 class Pool:
     """Pre-trained networks of one architecture, in two parts that share none.
 

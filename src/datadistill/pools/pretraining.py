@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..core.device import resolve_device
+from ..core.device import DeviceLike, resolve_device
 from ..core.network import Network
 from ..data import LabelledData, as_data
 from ..data.fingerprint import data_hash, same_data
@@ -21,6 +21,7 @@ from ..durations import time_text
 from ..engine import ALONE, Team
 from ..engine.side_by_side import DEFAULT_BYTES
 from ..errors import ConfigError, TeamError
+from ..given import typed
 from ..lock import locked
 from ..models.description import describe, weights_hash
 from ..progress import Progress, ProgressCallback, silent
@@ -37,6 +38,7 @@ CHUNK_BYTES = 2**28
 TRIAL_UPDATES, TRIAL_SECONDS = 10, 1.0
 
 
+@typed
 def pretrain(
     train: Any,
     module: nn.Module,
@@ -46,7 +48,7 @@ def pretrain(
     held_out: int = 100,
     test: Any = None,
     preset: Preset = "quick",
-    device: str = "auto",
+    device: DeviceLike = "auto",
     memory: int = DEFAULT_BYTES,
     progress: bool | ProgressCallback = False,
     tell: Tell | None = None,

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from ..core.names import DeviceName, Scheme, check_scheme
 from ..errors import ConfigError
+from ..given import typed
 
 Preset = Literal["quick", "paper"]
 
@@ -66,6 +67,7 @@ class PoolChoices:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(PoolChoices)}
 
 
+@typed
 @dataclass(frozen=True, kw_only=True)
 class PoolSettings:
     """All that determines a network of a pool but its data, architecture, part and number.

@@ -19,6 +19,7 @@ from ..runs.store.metrics import MetricsRow, read_metrics
 from ..runs.store.results import check_artefact, read_results
 from ..runs.store.snapshots import Snapshots, shrunk
 from ..runs.store.yaml_files import read_config
+from .decoded import Decoded
 from .measuring import Measured, known
 
 TRIES, PAUSE = 5, 0.2  # a run at work replaces its files
@@ -54,6 +55,7 @@ class Baselines(_Section):
     rows: dict[str, BaselineRow]
     data: str
     test_examples: int
+    train_examples: int | None = None
     select: str
 
 
@@ -106,6 +108,7 @@ class Story:
         measured: What reports have measured.
         baselines: The baseline table, if it was made.
         attack: What poisoning does, if it was evaluated.
+        text: The distilled data as text, if they are no images.
         notes: What is missing on the page, and why.
     """
 
@@ -119,6 +122,7 @@ class Story:
     measured: Measured | None = None
     baselines: Baselines | None = None
     attack: Attack | None = None
+    text: Decoded | None = None
     notes: tuple[str, ...] = ()
 
     @property

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ..artefact import DistilledData
 from ..artefact.make import make as make_artefact
+from ..artefact.recordable import check_recordable
 from ..baselines.start import start_images
 from ..core.adjoint import Adjoint
 from ..core.device import resolve_device, resolve_dtype
@@ -117,6 +118,7 @@ class Distillation:
             check_several_classes(data)
         check_learnable(module, data)
         network = Network(module, data.example(), device=device, dtype=dtype)
+        check_recordable(network, module, data, config.steps * config.epochs)
         initialization = beginning.initialization(network, data)
         check_enough(initialization, config.test_networks or 1)
         objective.check(network.outputs, data.labels, complete=True)

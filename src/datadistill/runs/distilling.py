@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from .. import data, models
 from ..artefact import DistilledData
 from ..core.adjoint import Adjoint
-from ..core.device import resolve_device, resolve_dtype
+from ..core.device import DeviceLike, resolve_device, resolve_dtype
 from ..core.initialization import Initialization
 from ..core.objective import Objective
 from ..core.parametrisation import Parametrisation
@@ -23,6 +23,7 @@ from ..data import LabelledData, as_data
 from ..data.labels import as_classes, check_several_classes, from_zero, in_order_of
 from ..errors import ConfigError
 from ..evaluation.learners import check_inputs
+from ..given import check
 from ..progress import ProgressCallback
 from ..showing import shown, teller, urgent_teller
 from .calls.arguments import check_given_once, check_module, separate
@@ -54,7 +55,7 @@ def distill(
     preset: Preset = "fast",
     validation: float = 0.1,
     keep: Keep | None = None,
-    device: str = "auto",
+    device: DeviceLike = "auto",
     dtype: str | torch.dtype | None = None,
     run: str | Path | None = None,
     test: Any = None,
@@ -104,6 +105,8 @@ def distill(
         The distilled data; their claim is the figure on the test or else the validation data.
     """
     check_module(module)
+    check(preset, Preset, "preset")
+    check(run, str | Path | None, "run")
     others: dict[str, Any] = {**settings}
     seams = {
         "initialization": initialization,

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..artefact import DistilledData
 from ..errors import ConfigError, RunError
+from ..given import typed
 from ..hints import command
 from ..progress import ProgressCallback, silent
 from ..showing import Tell, no_message, shown, teller, urgent_teller
@@ -29,6 +30,7 @@ Team = Callable[[int], AbstractContextManager[Processes]]
 """Starts so many processes."""
 
 
+@typed
 def resume(
     run: str | Path,
     *,

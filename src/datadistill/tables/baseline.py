@@ -15,6 +15,7 @@ from ..data import LabelledData
 from ..data.fingerprint import data_hash
 from ..errors import ConfigError
 from ..evaluation.learners import HELD_OUT_NETWORKS, check_inputs, check_networks
+from ..given import typed
 from ..models.description import weights_hash
 from ..pools import at_most, check_enough
 from ..progress import ProgressCallback
@@ -31,6 +32,7 @@ from .trained_images import TrainedImages, distilled_figures
 DEFAULTS = TableSettings()
 
 
+@typed
 def baseline_table(
     distilled: DistilledData,
     train: LabelledData,
@@ -137,6 +139,7 @@ def _table(
         images=images,
         steps=header.schedule.steps,
         select=context.data.select,
+        train_examples=len(context.data.train),
     )
 
 

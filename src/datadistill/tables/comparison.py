@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from ..artefact import DistilledData
 from ..baselines import Layout, RandomReal
+from ..core.device import DeviceLike
 from ..core.initialization import networks_for
 from ..core.values import one_line
 from ..data import LabelledData
@@ -57,7 +58,7 @@ def compare(
     train: LabelledData,
     test_data: LabelledData,
     *,
-    device: str = "auto",
+    device: DeviceLike = "auto",
     progress: ProgressCallback = silent,
 ) -> Comparison:
     """Compares distilled data for a fixed initialization with other training data.

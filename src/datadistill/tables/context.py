@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 
 from ..artefact import DistilledData
 from ..baselines import Baseline, Layout
+from ..core.device import DeviceLike
 from ..core.distilled import Steps
 from ..core.network import Network
 from ..core.values import one_line
@@ -49,7 +50,7 @@ class TableSettings:
     select: Select = "train"
     networks: int | None = None
     seed: int = 0
-    device: str = "auto"
+    device: DeviceLike = "auto"
     memory: int = DEFAULT_BYTES
     counts: Counts = field(default_factory=Counts)
 

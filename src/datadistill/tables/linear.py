@@ -17,6 +17,7 @@ from ..core.objective import Regression
 from ..core.settings import DistillerConfig
 from ..core.values import one_line
 from ..errors import ConfigError
+from ..given import typed
 from ..progress import Progress, ProgressCallback
 from ..showing import shown
 from ..theory import best_below, distilled_for_any_start, expected_excess, gd_step, loss, minimum
@@ -120,6 +121,7 @@ def diabetes() -> LinearProblem:
     return LinearProblem("diabetes", *(_standard(torch.tensor(x)) for x in (inputs, targets)))
 
 
+@typed
 def linear_bound(
     problem: LinearProblem,
     *,

@@ -9,11 +9,13 @@ from torch import nn
 from ..artefact import DistilledData
 from ..artefact.real_data import real_data
 from ..baselines import Layout, RandomReal
+from ..core.device import DeviceLike
 from ..core.initialization import RandomInit, networks_for
 from ..core.view import Dsa, View
 from ..data.running_statistics import Statistics
 from ..evaluation import OrdinaryTraining, evaluate_ordinary, test_networks, train_on_all
 from ..evaluation.reference import FullTraining
+from ..given import typed
 from ..progress import ProgressCallback
 from ..showing import shown
 
@@ -77,6 +79,7 @@ class Robustness:
         return {**asdict(self), **{name: getattr(self, name) for name in (*names, *scores)}}
 
 
+@typed
 def measure_robustness(
     distilled: DistilledData,
     train: Any,
@@ -88,7 +91,7 @@ def measure_robustness(
     view: View = DSA,
     full_epochs: int = 30,
     seed: int = 0,
-    device: str = "auto",
+    device: DeviceLike = "auto",
     progress: bool | ProgressCallback = False,
 ) -> Robustness:
     """Measures DD-Ranking's scores on fresh networks with random weights.

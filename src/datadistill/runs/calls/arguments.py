@@ -9,6 +9,7 @@ from torch import nn
 from ...core.objective import Objective, OwnObjective
 from ...core.seam import Seam
 from ...errors import ConfigError, ModelError
+from ...given import kind_of
 from ..seams import SEAMS, Given, settings_of
 
 
@@ -21,7 +22,7 @@ def check_module(module: object) -> None:
         remedy = f"Pass an object of it: {module.__name__}(…)."
     elif inspect.isroutine(module):
         remedy = "Make it the forward() of an nn.Module that holds its weights."
-    raise ModelError(f"The network is {_kind(module)}, not an object of nn.Module.", remedy)
+    raise ModelError(f"The network is {kind_of(module)}, not an object of nn.Module.", remedy)
 
 
 def separate(seams: Mapping[str, Any]) -> tuple[Given, dict[str, str]]:
@@ -59,18 +60,8 @@ def _object(seam: type[Seam], given: Any) -> Any:
     of_it = isinstance(given, type) and issubclass(given, seam)
     names = ", ".join(seam.names())
     raise ConfigError(
-        f"{seam.setting()} is {_kind(given)}, not an object of dd.{seam.__name__}.",
+        f"{seam.setting()} is {kind_of(given)}, not an object of dd.{seam.__name__}.",
         f"Pass an object of it: {given.__name__}(…)."
         if of_it
         else f"Pass one, or a name: {names}.",
     )
-
-
-def _kind(given: object) -> str:
-    """What something is: the class Mine, a lambda, an int."""
-    if isinstance(given, type):
-        return f"the class {given.__name__}"
-    if inspect.isroutine(given):
-        name = getattr(given, "__name__", "")
-        return "a lambda" if name == "<lambda>" else f"the function {name}"
-    return f"of type {type(given).__name__}"

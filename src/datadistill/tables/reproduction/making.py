@@ -12,6 +12,7 @@ from ...data import load as load_data
 from ...errors import ConfigError, DataDistillError, did_you_mean
 from ...evaluation.poisoning import victims_of
 from ...evaluation.result import ClassScore
+from ...given import typed
 from ...progress import ProgressCallback
 from ...runs.config import RunConfig
 from ...runs.experiment import Experiment
@@ -36,6 +37,7 @@ ATTACKS = {
 Cells = dict[str, Cell]
 
 
+@typed
 def reproduce(
     name: str,
     folder: str | Path,
@@ -177,7 +179,7 @@ def _source(one: _Measured) -> LabelledData | None:
         return None
     name, (channels, height, _) = pool.origin.data.name, one.loaded.train.input_shape
     source, _ = load_data(name, config.data_dir, size=height, channels=1 if channels == 1 else 3)
-    return source
+    return one.workshop.some(source)
 
 
 def _cell(row: TableRow) -> Cell:
