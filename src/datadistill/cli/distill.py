@@ -128,10 +128,9 @@ class Distill(Common):
                 most = distillation.config.iterations if "iterations" in self.named else None
                 budget = TimeBudget(deadline - cost.test - cost.validation, most)
             self.say(_cost_text(config, cost))
-        if self.dry_run:
-            for line in speed_lines(distillation, cost):
+            for line in speed_lines(distillation, cost) if self.dry_run else ():
                 self.say(line)
-        else:
+        if not self.dry_run:
             planned = distillation.with_config(config)
             if self.overwrite:
                 folder.clear()
