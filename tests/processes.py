@@ -182,6 +182,8 @@ if __name__ == "__main__":
     for name in (*LATER, *own):
         importlib.import_module(name)
     importlib.import_module("PIL.Image").preinit()
+    rendering = importlib.import_module("datadistill.report.rendering")
+    rendering._environment().get_template("report.html")  # compiled once
     gc.freeze()  # processes need not look through all this for garbage, nor copy it: a second each
     try:
         _serve(socket.socket(fileno=int(sys.argv[1])))
