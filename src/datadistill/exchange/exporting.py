@@ -1,5 +1,6 @@
 """Distilled data in the formats of other software."""
 
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,6 @@ WRITERS: dict[str, Callable[[DistilledData, Path], list[str]]] = {
     "hugging-face": write_hugging_face,
 }
 SCRIPT = "script"
-NEEDED = "torch and safetensors"
 FORMATS = (SCRIPT, *WRITERS)
 """The formats of :func:`export`."""
 
@@ -82,7 +82,8 @@ def export(
     with filling(folder) as place:
         if form == SCRIPT:
             write_script(distilled, place, test, own)
-            return [f"python {folder / 'train.py'} trains the network; it needs {NEEDED}."]
+            line = shlex.join(["python", str(folder / "train.py")])
+            return [f"{line} trains the network; it needs torch and safetensors."]
         notes = WRITERS[form](distilled, place)
     return [note.format(folder=repr(str(folder))) for note in notes]
 
