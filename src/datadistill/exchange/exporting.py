@@ -7,6 +7,7 @@ from typing import Any
 
 from ..artefact import DistilledData, load
 from ..artefact.real_data import real_data
+from ..core.grad_mode import with_gradients
 from ..errors import ConfigError, FileError, did_you_mean
 from ..files import reporting
 from ..folders import filling
@@ -29,6 +30,7 @@ FORMATS = (SCRIPT, *WRITERS)
 
 
 @typed
+@with_gradients
 def export(
     distilled: DistilledData | str | Path,
     folder: str | Path,
