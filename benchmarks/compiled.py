@@ -25,6 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call, grad, grad_and_value, vjp
 
+from benchmarks.processes import late
 from benchmarks.reference import sampled
 from benchmarks.results import markdown
 from benchmarks.speed import prepare
@@ -130,7 +131,7 @@ def _sides(compiled: "Compiled", distillation: Distillation, trials: int) -> tup
     theirs = compiled.first_outer_step(distillation)
     difference = differ(distillation, theirs())
     assert difference < ROUNDING, f"the gradients differ by {difference:.1g}"
-    state = distillation.start().distiller
+    state = late(distillation).distiller
     ours = partial(distillation.distiller.gradient, state, distillation.batch(0))
     best = alternately({"ours": ours, "compiled": theirs}, trials)
     return best["ours"], best["compiled"]

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from benchmarks.peak import growth_in_own_process, peak_memory
+from benchmarks.processes import late
 from datadistill import models
 from datadistill.core.initialization import FixedInit
 from datadistill.data import LabelledData
@@ -60,7 +61,7 @@ def prepare(name: str) -> Distillation:
 def _peak(name: str) -> int:
     """The peak of this process after one outer step; call it once in a process."""
     distillation = prepare(name)
-    distillation.distiller.step(distillation.start().distiller, distillation.batch(0))
+    distillation.distiller.step(late(distillation).distiller, distillation.batch(0))
     return peak_memory()
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from benchmarks.peak import growth_in_own_process, peak_memory, resident_memory
+from benchmarks.processes import late
 from benchmarks.reference import gradient, sampled
 from benchmarks.speed import prepare
 from datadistill.core.adjoint import BackGradient, StoredGraph
@@ -128,7 +129,7 @@ def _growth(
 
 
 def _go(side: str, distillation: Distillation, batch: tuple[Tensor, Tensor]) -> None:
-    state = distillation.start().distiller
+    state = late(distillation).distiller
     if side == "reference":
         module = distillation.network.module()
         gradient(module, sampled(distillation, 0), distillation.images(state), batch)

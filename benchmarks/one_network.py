@@ -4,7 +4,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.processes import SETTINGS, Times, sharing, timed
+from benchmarks.processes import SETTINGS, Times, late, sharing, timed
 
 TARGET = 1.6
 ONE = replace(SETTINGS, networks=None, initialization="fixed", dtype="float32")
@@ -25,7 +25,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
     for what, (settings, target) in CASES.items():
         one, two = Times(), Times()
         with sharing(settings, 2) as (alone, shared):
-            state = shared.start()
+            state = late(shared)
             for _ in range(3 if quick else 6):
                 one = one.best(timed(alone, state)[1])
                 time.sleep(min(one.seconds, 5.0))  # the other process ends its share

@@ -26,6 +26,8 @@ from datadistill.runs.store.checkpoint import Checkpoint, to_bytes
 from datadistill.runs.team.processes import together
 
 ROUNDS = 8
+OUTER_STEP = 500
+"""One at which updates are traced."""
 TARGET = 1.7
 EXACT: dict[DtypeName, float] = {"float32": 1e-5, "float64": 1e-12}
 SETTINGS = RunConfig(
@@ -90,9 +92,15 @@ def sharing(settings: RunConfig, processes: int) -> Generator[tuple[Distillation
         shared = load(settings).prepare(team)
         alone = replace(shared, distiller=shared.computed_by(ALONE))
         prints = shared.fingerprint()
-        team.begin(lambda: to_bytes(Checkpoint(shared.start(), shared.config, prints)))
+        team.begin(lambda: to_bytes(Checkpoint(late(shared), shared.config, prints)))
         yield alone, shared
         raise _DoneError  # the other process would go on for ever
+
+
+def late(distillation: Distillation) -> RunState:
+    """The start of a run as if it had gone on for long: its updates are traced."""
+    state = distillation.start()
+    return replace(state, distiller=replace(state.distiller, outer_step=OUTER_STEP))
 
 
 class _DoneError(Exception):
@@ -101,7 +109,7 @@ class _DoneError(Exception):
 
 def _gradients_differ(alone: Distillation, shared: Distillation) -> tuple[RunState, float]:
     """The state after one outer step, and the greatest relative error of its gradient."""
-    one, two = alone.advance(alone.start())[0], shared.advance(shared.start())[0]
+    one, two = alone.advance(late(alone))[0], shared.advance(late(shared))[0]
     # After one outer step the first moment of Adam is half the gradient, exactly.
     expected, found = one.distiller.adam.first, two.distiller.adam.first
     errors = [float((found[n] - g).norm() / g.norm()) for n, g in expected.items()]

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 import datadistill as dd
-from benchmarks.processes import sharing
+from benchmarks.processes import late, sharing
 from benchmarks.reference import ReferenceRun, gradient, sampled
 from benchmarks.timing import THREADS, Operations, alternately, matmul_peak
 from datadistill.core.random import stream
@@ -111,7 +111,7 @@ def library(case: Case, division: Division) -> Generator[Callable[[], float]]:
     """Outer steps of the library in the way that was chosen; each returns its seconds."""
     chosen = replace(case.settings, threads=division.threads)
     with sharing(chosen, division.processes) as (_, shared):
-        state = shared.start()
+        state = late(shared)
 
         def ours() -> float:
             nonlocal state

@@ -6,6 +6,7 @@ or a program. Where this is not possible, or the start itself matters, use ``sub
 """
 
 import functools
+import gc
 import importlib
 import json
 import os
@@ -20,6 +21,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 FORKS = sys.platform == "linux"
+LATER = (
+    *("matplotlib.backends.backend_agg", "matplotlib.figure", "mpl_toolkits.mplot3d"),
+    *("sklearn.datasets", "torch.fx.experimental.symbolic_shapes", "tyro._backends._tyro_backend"),
+    *("tyro.constructors", "typeguard"),
+)
+"""What commands import only when they come to use it; together it takes a second."""
 
 
 def python(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
@@ -39,6 +46,12 @@ def finished(*arguments: str | Path, **options: Any) -> subprocess.CompletedProc
     process = python(*arguments, **options)
     said, complained = process.communicate(timeout=300)
     return subprocess.CompletedProcess(process.args, process.returncode, said, complained)
+
+
+def worker(arguments: list[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Starts a worker of a run as ``Popen`` does; it does not import torch again either."""
+    kind = _Forked if FORKS else subprocess.Popen
+    return kind(arguments, **options)  # pyright: ignore[reportReturnType]
 
 
 class _Forked(subprocess.Popen[str]):
@@ -153,7 +166,7 @@ def _be_process(request: dict[str, Any], streams: list[int]) -> None:
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
-    how, what, *arguments = request["arguments"]
+    how, what, *arguments = [word for word in request["arguments"] if word != "-P"]
     sys.argv, sys.path[0] = [what, *arguments], ""
     raise _Program(how, what)
 
@@ -166,8 +179,12 @@ if __name__ == "__main__":
     package = importlib.import_module("datadistill")
     found = pkgutil.walk_packages(package.__path__, "datadistill.")
     own = [module.name for module in found if not module.name.endswith("__main__")]
-    for name in ("matplotlib.backends.backend_agg", "sklearn.datasets", *own):
+    for name in (*LATER, *own):
         importlib.import_module(name)
+    importlib.import_module("PIL.Image").preinit()
+    rendering = importlib.import_module("datadistill.report.rendering")
+    rendering._environment().get_template("report.html")  # compiled once
+    gc.freeze()  # processes need not look through all this for garbage, nor copy it: a second each
     try:
         _serve(socket.socket(fileno=int(sys.argv[1])))
         sys.exit()

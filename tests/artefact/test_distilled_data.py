@@ -1,6 +1,4 @@
 import copy
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ from torch import Tensor, nn
 import datadistill as dd
 from datadistill.errors import ArtefactError
 from tests.helpers import FrozenBody
+from tests.processes import finished
 
 TINY: dict[str, Any] = {"iterations": 2, "batch_size": 16, "validation": 0.0, "device": "cpu"}
 
@@ -87,8 +86,8 @@ network = dd.load("a.safetensors").train(device="cpu")
 safetensors.torch.save_file(network.state_dict(), "trained.safetensors")
 """
     environment = {"DATADISTILL_DATA": str(tmp_path), "PATH": "", "HOME": str(tmp_path)}
-    command = [sys.executable, "-c", script]
-    subprocess.run(command, cwd=tmp_path, env=environment, check=True)
+    done = finished("-c", script, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
     import safetensors.torch
 
     module = dd.models.LeNet()

@@ -3,10 +3,7 @@
 import dataclasses
 import importlib.util
 import json
-import os
 import pkgutil
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -155,29 +152,6 @@ def test_the_layout_of_a_network_has_its_classes_device_and_dtype(digits: Digits
     assert Layout.of(network, 3, 20) == Layout(10, 3, 2, torch.float64, network.device)
     with pytest.raises(ConfigError, match="15 images for 10 classes"):
         Layout.of(network, 3, 15)
-
-
-def test_one_new_file_in_the_package_adds_a_baseline(tmp_path: Path) -> None:
-    """In a copy of the package, where no other file mentions it."""
-    source = Path(dd.__file__).parent
-    ignored = shutil.ignore_patterns("__pycache__")
-    package = shutil.copytree(source, tmp_path / "datadistill", ignore=ignored)
-    added = OWN.replace("Noise(Baseline)", 'Noise(Baseline, name="noise")').replace(
-        "from datadistill.baselines import Baseline", "from .baseline import Baseline"
-    )
-    (package / "baselines" / "noise.py").write_text(added)
-    program = (
-        "from datadistill.tables.image_sets import baselines_of_table\n"
-        "print([one.name for one in baselines_of_table()])\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "'average real', 'noise']" in done.stdout
 
 
 def test_no_name_of_the_package_hides_a_module() -> None:

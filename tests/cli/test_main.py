@@ -12,6 +12,7 @@ import torch
 
 import datadistill as dd
 from datadistill.bars import Lines
+from datadistill.cli.distill import FEW_OUTER_STEPS
 from datadistill.cli.main import main
 from datadistill.progress import Progress
 from datadistill.runs.store.checkpoint import newest
@@ -243,6 +244,7 @@ def test_a_reader_that_goes_away_is_no_error(command: str) -> None:
 
 def test_python_m_datadistill_works_and_pipes_stay_clean(here: Path) -> None:
     command = ["-m", "datadistill", "distill", *QUICK, "--initialization", "fixed"]
+    command += ["--iterations", str(FEW_OUTER_STEPS + 1)]
     done = finished(*command)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0].endswith("% on digits test")
@@ -260,6 +262,13 @@ def test_python_m_datadistill_works_and_pipes_stay_clean(here: Path) -> None:
     assert said[-3].startswith("Stored bytes: ")
     quiet = finished(*command, "--quiet")
     assert (quiet.returncode, quiet.stderr) == (0, "")
+
+
+def test_a_run_of_a_few_outer_steps_is_not_kept_waiting_by_a_measurement_of_its_cost(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("distill", *QUICK, "--initialization", "fixed", "--threads", "1") == 0
+    assert "Measured here" not in capsys.readouterr().err
 
 
 def test_a_mistyped_command_gets_one_line_with_the_right_one(

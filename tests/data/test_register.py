@@ -1,9 +1,5 @@
-"""Data sets that are added: one file in the package, or a user's own."""
+"""Data sets that are added; that one file in the package is enough shows tests/test_one_file.py."""
 
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
@@ -71,37 +67,3 @@ def test_the_name_of_another_data_set_is_refused() -> None:
     with pytest.raises(DataError, match="already a data set called 'mnist'"):
         register(replace(MINE, name="mnist"))
     assert DATA_SETS["mnist"] is before
-
-
-ONE_FILE = """
-import torch
-from ..data_set import DataSet, register
-from ..labelled import LabelledData
-
-def load_dots(folder, options):
-    data = LabelledData(torch.zeros(4, 1, 2, 2), torch.arange(4) % 2, name="dots")
-    return data, data
-
-DATA_SET = register(
-    DataSet(name="dots", what="Dots", input_shape=(1, 2, 2), classes=2, loader=load_dots, order=15)
-)
-"""
-
-
-def test_one_new_file_is_all_that_a_data_set_needs(tmp_path: Path) -> None:
-    ignore = shutil.ignore_patterns("__pycache__")
-    copy = shutil.copytree(PACKAGE, tmp_path / "datadistill", ignore=ignore)
-    (copy / "data" / "sets" / "dots.py").write_text(ONE_FILE)
-    code = (
-        "import datadistill as dd; print(*dd.data.DATA_SETS); print(len(dd.data.load('dots')[0]))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    names, count = done.stdout.splitlines()
-    assert names.split()[:3] == ["digits", "dots", "mnist"]
-    assert count == "4"

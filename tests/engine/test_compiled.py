@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from datadistill.engine import FastEngine
 from datadistill.engine.compiled import Functions
 from datadistill.notices import warn_once
 from tests.helpers import Problem, leaves, problem, relative_error
+from tests.processes import finished
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:`torch.jit.script_method` is deprecated:DeprecationWarning"
@@ -109,7 +109,7 @@ def test_without_a_compiler_a_run_goes_on_and_says_so_once(tmp_path: Path) -> No
     environment = {n: v for n, v in os.environ.items() if n not in ("CXX", "CC")}
     environment |= {"PATH": str(tmp_path), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
     environment["PYTHONPATH"] = os.pathsep.join(p for p in (*sys.path, str(Path.cwd())) if p)
-    command = [sys.executable, "-c", WITHOUT_COMPILER]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    done = finished("-c", WITHOUT_COMPILER, env=environment)
+    assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [True, True, True]
     assert done.stderr.count("datadistill: Updates could not be compiled (") == 1

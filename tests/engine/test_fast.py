@@ -59,7 +59,7 @@ def unknown(_: Network) -> None:
     """A network of which no layer is known."""
 
 
-@pytest.mark.parametrize("networks", [1, 4, 5])
+@pytest.mark.parametrize("networks", [1, 5])  # in groups of 5, of 3 and 2, of 2, 2 and 1
 @pytest.mark.parametrize("name", MODULES)
 def test_threads_parts_and_layers_change_nothing_but_rounding(
     name: str, networks: int, monkeypatch: pytest.MonkeyPatch

@@ -1,5 +1,6 @@
 """Traced updates compute what the plain engine computes, for every kind of layer."""
 
+import gc
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,6 +18,7 @@ from datadistill.core.network import Network
 from datadistill.core.objective import Classification
 from datadistill.core.settings import DistillerConfig
 from datadistill.engine import FastEngine, using
+from datadistill.engine.garbage import uncollected
 from datadistill.engine.kernels import kernels
 from datadistill.engine.kernels.averaging import make_averaging
 from datadistill.engine.kernels.normalisation import Rows, make_normalisation
@@ -88,6 +90,10 @@ LAYERS: dict[str, Callable[[int], nn.Module]] = {
     "batch norm of rows": sequential(nn.Flatten(), nn.BatchNorm1d(36), nn.Tanh(), features=36),
     "depthwise": sequential(
         nn.Conv2d(1, 4, 3), nn.Conv2d(4, 4, 3, padding=1, groups=4, bias=False), features=64
+    ),
+    "more weights than pixels": sequential(
+        *(nn.Conv2d(1, 40, 3, stride=3), nn.Tanh(), nn.Conv2d(40, 30, 2, dilation=1), nn.Tanh()),
+        features=30,
     ),
     "average pooling": sequential(
         nn.Conv2d(1, 3, 2),
@@ -262,3 +268,17 @@ def test_normalisation_in_c_has_torchs_derivatives(kind: str, dtype: torch.dtype
     for own, expected in zip([found, *back, *twice], [y, *first, *second], strict=True):
         tolerance = 1e-12 if dtype == torch.float64 else 2e-5
         assert relative_error(own, expected.detach()) < tolerance
+
+
+def test_the_collector_rests_while_updates_run_and_is_as_it_was_afterwards() -> None:
+    assert gc.isenabled()
+    with uncollected():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with uncollected():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

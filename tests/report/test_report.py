@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import datadistill as dd
+from datadistill.data.decoding import Category, Decoder, Number, table_decoder
 from datadistill.errors import FileError, RunError
 from datadistill.report import making
 from datadistill.report.charts import Line, log_ticks, ticks
@@ -45,7 +46,7 @@ def test_distil_names_the_page_and_report_measures_what_is_missing(
     assert command("report", str(run)) == 0
     page = (run / "report.html").read_text(encoding="utf-8")
     assert "not measured" not in page
-    assert "digits test, 360 examples; 1 linear network, fixed initialization, seed 0" in page
+    assert "digits test, 360 examples; 1 Linear network, fixed initialization, seed 0" in page
     kept = json.loads((run / "results.json").read_text())["report"]
     assert [point["updates"] for point in kept["curve"]] == [0, 1, 2, 3]
     assert sum(map(sum, kept["after"])) == 360
@@ -98,7 +99,8 @@ def test_several_runs_stand_side_by_side(tmp_path: Path, monkeypatch: pytest.Mon
     assert "2 runs side by side" in page
     assert "<code>learning_rate</code></th><td><bdi>0.125</bdi></td><td><bdi>0.25</bdi>" in page
     assert page.count('<details class="run"') == 2
-    assert {path.name for path in Path("figures").iterdir()} >= {"curve.png", "curve.svg"}
+    assert {path.name for path in Path("figures").iterdir()} >= {"curve.png", "reached.svg"}
+    assert "Settings that differ" in page
 
 
 def test_poisoning_and_adaptation_show_what_matters_there(tmp_path: Path) -> None:
@@ -106,12 +108,14 @@ def test_poisoning_and_adaptation_show_what_matters_there(tmp_path: Path) -> Non
     assert "What the attack does" in page
     assert "1 called 2" in page
     assert "Confusion matrix before any update" in page
+    assert "%</strong> accuracy on modified labels on " in page
+    assert page.index("What the attack does") < page.index("The distilled images")
     for name in ("adaptation.safetensors", "adaptation.results.json"):
         shutil.copy(OLD / name, tmp_path)
     made = dd.report(tmp_path / "adaptation.safetensors")
     page = made.path.read_text(encoding="utf-8")
     assert made.path == tmp_path / "adaptation.html"
-    assert "Networks trained on" in page
+    assert "Networks of <bdi>the pool" in page
     assert "few-shot adversarial" in page  # of the baselines that results.json holds
     assert "An artefact alone names no data." in page
 
@@ -119,11 +123,27 @@ def test_poisoning_and_adaptation_show_what_matters_there(tmp_path: Path) -> Non
 def test_soft_labels_and_inputs_that_are_no_images_are_shown(tmp_path: Path) -> None:
     page = tiny(tmp_path / "soft", parametrisation="soft-labels", learning_rate=1.0)
     assert "<small>" in page
-    assert page.count("data-soft='[[") == CLASSES
+    assert page.count("data-soft='[[") == page.count('class="shares"') == CLASSES
     vectors = torch.rand(60, 7), torch.arange(60) % 3
     run = tmp_path / "vectors"
     dd.distill(vectors, "linear", run=run, **TINY)
     assert dd.report(run).path.read_text(encoding="utf-8").count('class="cell"') == 3
+
+
+def test_tables_are_shown_as_they_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = Number("age <i>", 40.0, 10.0), Category("work", ("none", "office"))
+
+    def decoder(_data: str, _folder: Path | None) -> Decoder:
+        return table_decoder(columns)
+
+    monkeypatch.setattr(making, "decoder_of", decoder)
+    data = torch.rand(60, 3), torch.arange(60) % 2
+    dd.distill(data, "linear", run=tmp_path, **TINY)
+    page = dd.report(tmp_path).path.read_text(encoding="utf-8")
+    assert "distilled into 2 examples" in page
+    assert "<h2>The distilled examples</h2>" in page
+    assert '<th scope="col">age &lt;i&gt;</th><th scope="col">work</th>' in page
+    assert page.count("<bdi>none</bdi>") + page.count("<bdi>office</bdi>") == 2
 
 
 def test_a_file_that_is_no_report_is_not_replaced(tmp_path: Path) -> None:
@@ -144,8 +164,24 @@ def test_figures_for_papers_say_what_they_were_measured_with(tmp_path: Path) -> 
     drawn = {"curve", "confusion", "rates", "loss", "held-out", "images"}
     assert {f"{name}{suffix}" for name in drawn for suffix in (".png", ".svg")} <= names
     text = (tmp_path / "f" / "curve.svg").read_text()
-    assert "1 linear network, random initialization, seed" in text
+    assert "1 Linear network, random initialization, seed" in text
     assert "**curve** Accuracy after every update." in (tmp_path / "f" / "captions.md").read_text()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_an_overview_shows_the_images_beside_what_they_do(tmp_path: Path, dark: bool) -> None:
+    for name in ("adaptation.safetensors", "adaptation.results.json"):
+        shutil.copy(OLD / name, tmp_path)
+    artefact, figures = str(tmp_path / "adaptation.safetensors"), tmp_path / "figures"
+    assert command("report", artefact, "--figures", str(figures), "--quiet") == 0
+    drawn = (figures / ("overview-dark.svg" if dark else "overview.svg")).read_text()
+    rows = json.loads((OLD / "adaptation.results.json").read_text())["baselines"]["table"]["rows"]
+    for name in ("no adaptation", "distilled", "random real", "full target"):
+        assert f"{100 * rows[name]['mean']:.1f}" in drawn
+    assert "<image" in drawn
+    assert "k-means" not in drawn
+    assert ("#0d1117" in drawn) == dark
+    assert "**overview** " in (figures / "captions.md").read_text()
 
 
 def test_objects_show_themselves_in_notebooks_and_escape_names(tmp_path: Path) -> None:

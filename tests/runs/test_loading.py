@@ -108,6 +108,7 @@ def test_command_and_python_resume_to_the_same_bytes(tmp_path: Path) -> None:
     assert contents(run) == contents(copy)
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_python_resumes_a_run_of_several_processes_in_one(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

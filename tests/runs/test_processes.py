@@ -108,6 +108,7 @@ def test_the_gradient_over_gloo_is_that_of_one_process() -> None:
     assert workers_of(os.getpid()) == []
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_two_processes_make_the_run_of_one_and_one_goes_on_with_it(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,6 +132,7 @@ def test_two_processes_make_the_run_of_one_and_one_goes_on_with_it(
         assert b.held_out == a.held_out
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_a_run_whose_time_is_up_ends_in_all_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +147,7 @@ def test_a_run_whose_time_is_up_ends_in_all_processes(
     assert made.claim.networks == 2
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_a_schedule_that_is_planned_again_is_the_same_in_all_processes(tmp_path: Path) -> None:
     config = RunConfig(
         model="linear", networks=2, batch_size=32, test_networks=2, threads=1, iterations=400

@@ -22,6 +22,7 @@ def words_for(data: Path) -> list[str]:
     ]
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_two_processes_distil_for_one_network_as_one_does_and_resume_to_the_same_bits(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -41,6 +42,7 @@ def test_two_processes_distil_for_one_network_as_one_does_and_resume_to_the_same
     assert [row.loss for row in rows[0]] == [row.loss for row in rows[1]]
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_a_network_that_mixes_examples_is_refused_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

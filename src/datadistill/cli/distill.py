@@ -34,6 +34,8 @@ FIRST = (
 )
 """The settings that people change first, in the order of the help."""
 NO_FLAGS = ("config", "named")
+FEW_OUTER_STEPS = 10
+"""So short a run is over before its cost is measured."""
 Recipe = Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[RECIPE]")]
 
 
@@ -58,7 +60,7 @@ class Distill(Common):
     run_folder: Annotated[Path | None, tyro.conf.arg(name="run")] = None
     """Folder for checkpoints, metrics and the artefact. By default runs/NAME."""
     dry_run: Switch = False
-    """Measure what the run would cost, and stop."""
+    """Measure what the run would cost and how fast its network is, and stop."""
     time_budget: str | None = None
     """Finish within this time, e.g. 30m or 1h30m; the schedule is scaled to it."""
     resume: Switch = False
@@ -102,6 +104,7 @@ class Distill(Common):
     ) -> None:
         from ..runs.planning.budget import TimeBudget
         from ..runs.planning.cost import measure_cost
+        from ..runs.planning.speed import speed_lines
         from ..runs.run import Run
         from ..runs.store.restore import opened
         from .outcome import show_result
@@ -115,7 +118,8 @@ class Distill(Common):
         if self.preset == "best":
             self.say(f"Preset best: {described(config)}")
         self.say(f"Computed by: {distillation.engine_record}.")
-        if deadline is not None or self.dry_run or not self.quiet:
+        told = not self.quiet and config.iterations > FEW_OUTER_STEPS
+        if deadline is not None or self.dry_run or told:
             team.assemble()
             cost = measure_cost(distillation, test)
             if deadline is not None:
@@ -123,7 +127,10 @@ class Distill(Common):
                 most = distillation.config.iterations if "iterations" in self.named else None
                 budget = TimeBudget(deadline - cost.test - cost.validation, most)
             self.say(_cost_text(config, cost))
-        if not self.dry_run:
+        if self.dry_run:
+            for line in speed_lines(distillation, cost):
+                self.say(line)
+        else:
             planned = distillation.with_config(config)
             if self.overwrite:
                 folder.clear()

@@ -18,6 +18,7 @@ from rich.table import Table
 
 from ..errors import ConfigError, did_you_mean
 from ..runs.config import NAMES, RunConfig
+from .bench import Bench
 from .data import Data
 from .distill import Distill
 from .evaluate import Evaluate
@@ -25,6 +26,7 @@ from .export import Export
 from .flags import REGISTRY, description, yes_no
 from .import_images import Import
 from .pretrain import Pretrain
+from .published import Artefacts
 from .quickstart import Quickstart
 from .recipes import Recipes
 from .report import Report
@@ -46,7 +48,9 @@ Command = (
     | Import
     | Reproduce
     | Recipes
+    | Artefacts
     | Data
+    | Bench
 )
 COMMANDS: dict[str, type[Command]] = {
     "quickstart": Quickstart,
@@ -61,7 +65,9 @@ COMMANDS: dict[str, type[Command]] = {
     "import": Import,
     "reproduce": Reproduce,
     "recipes": Recipes,
+    "artefacts": Artefacts,
     "data": Data,
+    "bench": Bench,
 }
 WIDEST = 100
 """Columns that help fills at most; tyro would put the groups side by side on wide terminals."""

@@ -172,7 +172,8 @@ def log_ticks(low: float, high: float) -> list[float]:
     """Powers of ten between two bounds; 2 and 5 times them too where there are few."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     factors = (1,) if len(powers) > 4 else (1, 2, 5)
-    return [f * 10**p for p in powers for f in factors if low <= f * 10**p <= high] or [low, high]
+    found = [f * 10**p for p in powers for f in factors if low <= f * 10**p <= high]
+    return found if len(found) > 1 else ticks(low, high, 5)
 
 
 def number(value: float, *, percent: bool = False) -> str:

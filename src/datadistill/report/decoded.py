@@ -1,5 +1,6 @@
 """Distilled data that are not images, written as text."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -12,21 +13,41 @@ from ..files import write_atomically
 MOST = 400  # rows that are written
 
 
-def write_decoded(distilled: DistilledData, decoder: Decoder, path: Path) -> None:
-    """Writes a Markdown table: every distilled input decoded, with its step and label."""
-    rows = [
-        [str(step + 1), _label(distilled, step, number)]
+@dataclass(frozen=True)
+class Decoded:
+    """A table of distilled inputs: each with its step and label.
+
+    Attributes:
+        columns: The titles.
+        rows: Those of the first steps.
+        left_out: How many more there are.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    left_out: int = 0
+
+
+def decode(distilled: DistilledData, decoder: Decoder) -> Decoded:
+    """Every distilled input as text."""
+    heads = [
+        (str(step + 1), _label(distilled, step, number))
         for step in range(distilled.inputs.shape[0])
         for number in range(distilled.inputs.shape[1])
     ][:MOST]
-    decoded = decoder.rows(distilled.inputs.flatten(0, 1)[: len(rows)])
-    table = [["step", "label", *decoder.columns]]
-    table += [[*head, *own] for head, own in zip(rows, decoded, strict=True)]
+    decoded = decoder.rows(distilled.inputs.flatten(0, 1)[: len(heads)])
+    rows = tuple((*head, *own) for head, own in zip(heads, decoded, strict=True))
+    return Decoded(("step", "label", *decoder.columns), rows, len(distilled) - len(rows))
+
+
+def write_decoded(distilled: DistilledData, decoder: Decoder, path: Path) -> None:
+    """Writes a Markdown table: every distilled input decoded, with its step and label."""
+    found = decode(distilled, decoder)
+    table = (found.columns, *found.rows)
     lines = ["| " + " | ".join(map(_cell, row)) + " |" for row in table]
-    lines.insert(1, "|" + " --- |" * len(table[0]))
-    left_out = len(distilled) - len(rows)
-    if left_out:
-        lines += ["", f"{left_out:,} more are not shown."]
+    lines.insert(1, "|" + " --- |" * len(found.columns))
+    if found.left_out:
+        lines += ["", f"{found.left_out:,} more are not shown."]
     write_atomically(path, ("\n".join(lines) + "\n").encode())
 
 

@@ -1,5 +1,6 @@
 """The charts of a report as PNG and SVG files, for papers."""
 
+import itertools
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from ..errors import printable
 from ..files import write_atomically
 from ..pixels import are_images
-from . import telling
+from . import sentences, telling
 from .charts import AnyChart, BarChart, LineChart, MatrixChart, number
+from .overview import draw_overview, overview
 from .picture import draw
 from .story import Story
 from .style import BLUE, COLOURS, DASHES, GREY, INK, SOFT, drawing, save
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDTH = 3.5  # inches: a column of a paper
+VALUE = 116  # percent, where the value of a bar ends
 LETTERS = 72  # of a line of a caption
 LINE = 0.13  # inches
 FORMATS = (".png", ".svg")
@@ -35,11 +38,7 @@ def write_figures(stories: Sequence[Story], folder: Path) -> list[Path]:
         The files.
     """
     written: list[Path] = []
-    if len(stories) > 1:
-        several = [telling.curve(stories), telling.held_out(stories), telling.loss(stories)]
-        charts: list[AnyChart] = [chart for chart in several if chart is not None]
-    else:
-        charts = telling.charts_of(stories[0])
+    charts = telling.compared(stories) if len(stories) > 1 else telling.charts_of(stories[0])
     for chart in charts:
         for suffix in FORMATS:
             path = folder / f"{chart.key}{suffix}"
@@ -51,7 +50,13 @@ def write_figures(stories: Sequence[Story], folder: Path) -> list[Path]:
         for suffix in FORMATS:
             draw(distilled, folder / f"images{suffix}")
             written.append(folder / f"images{suffix}")
-        captions.append(f"**images** {telling.headline(stories[0])}\n")
+        captions.append(f"**images** {sentences.headline(stories[0])}\n")
+        if chart := overview(stories[0]):
+            for name, suffix in itertools.product(("overview", "overview-dark"), FORMATS):
+                path = folder / f"{name}{suffix}"
+                draw_overview(distilled, chart, path, dark=name != "overview")
+                written.append(path)
+            captions.append(f"**overview** {chart.title} {chart.caption}\n")
     path = folder / "captions.md"
     write_atomically(path, printable("\n".join(captions)).encode())
     return [*written, path]
@@ -66,7 +71,8 @@ def draw_chart(chart: AnyChart, path: Path) -> None:
     with drawing(WIDTH, height) as figure:
         left, bottom = _margins(chart)
         box = (left / WIDTH, (foot + bottom) / height)
-        size = (1 - box[0] - 0.12 / WIDTH, 1 - box[1] - 0.3 / height)
+        right = 0.42 if isinstance(chart, BarChart) else 0.12
+        size = (1 - box[0] - right / WIDTH, 1 - box[1] - 0.3 / height)
         axes = figure.add_axes((*box, *size))
         axes.set_title(printable(chart.title), fontsize=9, loc="left", color=INK)
         match chart:
@@ -137,6 +143,8 @@ def _bars(axes: "Axes", chart: BarChart) -> None:
         error_kw={"lw": 1, "ecolor": INK},
     )
     for place, bar in enumerate(chart.bars):
+        text: dict[str, Any] = {"ha": "right", "va": "center", "fontsize": 7, "color": INK}
+        axes.text(VALUE, place, f"{100 * bar.value:.1f}", weight="bold" * bar.own or None, **text)
         if bar.paper is not None:
             axes.plot([100 * bar.paper] * 2, [place - 0.42, place + 0.42], color=INK, ls="--", lw=1)
     axes.set_yticks(list(places), [printable(bar.name) for bar in chart.bars])

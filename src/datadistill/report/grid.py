@@ -10,12 +10,14 @@ from torch import Tensor
 from ..artefact import DistilledData
 from ..pixels import as_images, data_uri, pictures_of, smaller
 from ..runs.store.snapshots import Snapshots
-from .telling import class_names
+from .sentences import class_names
 
 COLUMNS = 20
 """Images in a line at most."""
 MOST = 2400
 """Images that a page shows; of more, those of the first steps."""
+BARS = 40
+"""Classes up to which all weights of a soft label are drawn."""
 TOP = 5
 """Classes of a soft label that are named."""
 
@@ -29,7 +31,8 @@ class Cell:
         label: Its class or target.
         alt: What it is, in words.
         detail: Where it stands in the schedule and what its pixels are.
-        soft: The largest shares of a soft label, by class; none for a hard one.
+        soft: The largest weights of a soft label, by class; none for a hard one.
+        bars: A drawing of all its weights, 1 wide and high for each class; empty for a hard one.
     """
 
     uri: str
@@ -37,6 +40,7 @@ class Cell:
     alt: str
     detail: str
     soft: tuple[tuple[str, float], ...] = ()
+    bars: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,12 +61,21 @@ class Grid:
         columns: Images in a line.
         left_out: Steps that are not shown.
         pixelated: Whether the images are so small that their pixels are to be seen.
+        flat: Whether they are so flat that they are shown higher than they are.
+        classes: The classes of soft labels, of which all weights are drawn; 0 if none are.
     """
 
     rows: tuple[StepRow, ...]
     columns: int
     left_out: int
     pixelated: bool
+    flat: bool
+    classes: int
+
+    @property
+    def soft(self) -> bool:
+        """Whether the weights of soft labels are drawn."""
+        return self.classes > 0
 
 
 @dataclass(frozen=True)
@@ -84,7 +97,7 @@ def grid_of(distilled: DistilledData, most_bytes: int) -> Grid:
     images = as_images(distilled.images.detach().cpu())
     steps = max(1, min(len(images), MOST // images.shape[1]))
     pictures = pictures_of(smaller(images[:steps], most_bytes))
-    order = _order(distilled.labels)
+    order = lines_of(distilled.labels)
     rows = tuple(
         StepRow(
             step + 1,
@@ -96,8 +109,16 @@ def grid_of(distilled: DistilledData, most_bytes: int) -> Grid:
         )
         for step in range(steps)
     )
-    small = max(pictures.shape[-2:]) <= 64
-    return Grid(rows, max(map(len, order)), len(images) - steps, small)
+    height, width = pictures.shape[-2:]
+    drawn = bool(rows[0].lines[0][0].bars)
+    return Grid(
+        rows,
+        max(map(len, order)),
+        len(images) - steps,
+        max(height, width) <= 64,
+        6 * height < width,
+        distilled.labels.shape[-1] if drawn else 0,
+    )
 
 
 def frames_of(snapshots: Snapshots, labels: Tensor | None, most_bytes: int) -> Frames | None:
@@ -116,7 +137,7 @@ def frames_of(snapshots: Snapshots, labels: Tensor | None, most_bytes: int) -> F
     chosen = sorted({round(place * (count - 1) / (fit - 1)) for place in range(min(fit, count))})
     if fit >= count:
         chosen = list(range(count))
-    order = _order(labels) if labels is not None else _lines(list(range(pictures.shape[2])))
+    order = lines_of(labels) if labels is not None else _lines(list(range(pictures.shape[2])))
     each = max(most_bytes // len(chosen), 1)
     tiled = [_tile(smaller(pictures[i].float(), each).byte(), order) for i in chosen]
     uris = tuple(data_uri(picture) for picture in tiled)
@@ -126,7 +147,7 @@ def frames_of(snapshots: Snapshots, labels: Tensor | None, most_bytes: int) -> F
 def strip(distilled: DistilledData, most_bytes: int = 2**18) -> str:
     """One small picture of the images of the first step."""
     images = smaller(as_images(distilled.images.detach().cpu())[:1], most_bytes)
-    return data_uri(_tile(pictures_of(images), _order(distilled.labels)[:4]))
+    return data_uri(_tile(pictures_of(images), lines_of(distilled.labels)[:4]))
 
 
 def _tile(pictures: Tensor, order: Sequence[Sequence[int]]) -> Tensor:
@@ -147,7 +168,7 @@ def _tile(pictures: Tensor, order: Sequence[Sequence[int]]) -> Tensor:
     return canvas
 
 
-def _order(labels: Tensor) -> list[list[int]]:
+def lines_of(labels: Tensor) -> list[list[int]]:
     """Which images stand in each line of a step: a column per class, where there are classes."""
     first = labels[0]
     if first.ndim > 1:  # soft labels: by their largest share, if that gives columns
@@ -171,7 +192,8 @@ def _lines(numbers: list[int]) -> list[list[int]]:
 def _cell(
     distilled: DistilledData, pictures: Tensor, images: Tensor, step: int, number: int
 ) -> Cell:
-    name, soft = _label(distilled, distilled.labels[step, number])
+    label = distilled.labels[step, number]
+    name, soft = label_of(distilled, label), _weights(distilled, label)
     low, high = images[step, number].aminmax()
     return Cell(
         data_uri(pictures[step, number]),
@@ -179,20 +201,37 @@ def _cell(
         f"Distilled image for {name}, step {step + 1}",
         f"step {step + 1}, image {number + 1}; pixels from {float(low):.3g} to {float(high):.3g}",
         soft,
+        _bars(label) if soft and len(label) <= BARS else "",
     )
 
 
-def _label(distilled: DistilledData, label: Tensor) -> tuple[str, tuple[tuple[str, float], ...]]:
-    """What an image is labelled: a class or a target, and the shares of a soft label."""
+def label_of(distilled: DistilledData, label: Tensor) -> str:
+    """What an image is labelled: a class, the likeliest of a soft label, or a target."""
     if not label.is_floating_point():
         number = int(label)
-        names = class_names(distilled, max(len(distilled.class_names or ()), number + 1))
-        return names[number], ()
+        return class_names(distilled, max(len(distilled.class_names or ()), number + 1))[number]
     if label.numel() == 1:
-        return f"{float(label):.3g}", ()
+        return f"{float(label):.3g}"
     if not distilled.objective.has_classes:
-        return ", ".join(f"{value:.3g}" for value in label.flatten().tolist()[:TOP]), ()
-    names = class_names(distilled, len(label))
-    shares: list[float] = label.double().tolist()
+        return ", ".join(f"{value:.3g}" for value in label.flatten().tolist()[:TOP])
+    return class_names(distilled, len(label))[int(label.argmax())]
+
+
+def _weights(distilled: DistilledData, label: Tensor) -> tuple[tuple[str, float], ...]:
+    """The largest weights of a soft label, by class; none of other labels."""
+    if not label.is_floating_point() or label.numel() == 1 or not distilled.objective.has_classes:
+        return ()
+    names, weights = class_names(distilled, len(label)), label.double().tolist()
     largest: list[int] = label.abs().argsort(descending=True)[:TOP].tolist()
-    return names[int(label.argmax())], tuple((names[c], shares[c]) for c in largest)
+    return tuple((names[c], weights[c]) for c in largest)
+
+
+def _bars(label: Tensor) -> str:
+    """The path of a bar for each class, up from 0 or down, in a drawing of height 1."""
+    weights: list[float] = label.double().tolist()
+    low, high = min(*weights, 0.0), max(*weights, 0.0)
+    scale = 1 / ((high - low) or 1.0)
+    return "".join(
+        f"M{number + 0.1:g} {high * scale:.3g}v{-weight * scale:.3g}h.8v{weight * scale:.3g}z"
+        for number, weight in enumerate(weights)
+    )

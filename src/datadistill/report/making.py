@@ -3,7 +3,7 @@
 import html
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +11,18 @@ from torch import nn
 
 from ..artefact.real_data import real_data
 from ..core.values import one_line
+from ..data import decoder_of
 from ..errors import ConfigError, DataDistillError, FileError
 from ..files import check_writable, write_atomically
 from ..given import typed
 from ..hints import command
 from ..progress import ProgressCallback, silent
 from ..reading import open_regular
+from ..runs.experiment import names_code
 from ..runs.state import RunState
 from ..runs.store.folder import RunFolder
 from ..showing import Tell, no_message, shown
+from .decoded import decode
 from .measuring import measure, real_test, reason, with_pool
 from .rendering import render
 from .story import Story, results_at
@@ -126,6 +129,13 @@ def tell(
         progress: Called along the way.
         state: The state of a run that has just ended, which is not read from its checkpoint again.
     """
+    told = _told(run, sources, progress, state)
+    return _with_text(told, sources and sources.data_dir)
+
+
+def _told(
+    run: Path, sources: Sources | None, progress: ProgressCallback, state: RunState | None
+) -> Story:
     story = Story.of(run, state)
     if story.distilled is None or story.measured is not None:
         return story
@@ -136,6 +146,18 @@ def tell(
         return _measured(story, sources, progress)
     except DataDistillError as error:
         return story.noting(f"{missing}: {reason(error)}")
+
+
+def _with_text(story: Story, data_dir: Path | None) -> Story:
+    """The story with its distilled data as text, where its data set can write them so."""
+    distilled, config = story.distilled, story.config
+    if distilled is None or config is None or names_code("data", config.data):
+        return story
+    try:
+        decoder = decoder_of(config.data, data_dir or config.data_dir)
+    except DataDistillError:  # the data are not at hand
+        return story
+    return replace(story, text=decode(distilled, decoder)) if decoder else story
 
 
 def watch(run: Path, path: Path, say: Tell = no_message, seconds: float = SECONDS) -> None:

@@ -64,9 +64,10 @@ def draw(distilled: DistilledData, path: Path) -> None:
             axes = figure.add_axes(box)
             axes.axis("off")
             axes.imshow(_pixels(images[step, number]), cmap="gray", interpolation="nearest")
-            if step == 0 or every:
-                label = printable(_label(distilled, step, number)) if soft else labels[number]
-                axes.set_title(_cut(label, _letters(size)), fontsize=size, pad=3)
+            label = printable(_label(distilled, step, number)) if soft else labels[number]
+            label = _cut(label, _letters(size)) if step == 0 or every else ""
+            # At its place: to look for one takes matplotlib longer than all of the rest.
+            axes.set_title(label, fontsize=size, pad=3, y=1.0)
             if soft:
                 below = (left / width, (bottom - BARS) / height, box[2], 0.8 * BARS / height)
                 _draw_bars(figure.add_axes(below), distilled.labels[step, number])

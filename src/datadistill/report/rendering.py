@@ -16,9 +16,10 @@ from ..errors import printable
 from ..hints import command
 from ..runs.config import RunConfig
 from ..version import __version__
-from . import telling
-from .charts import AnyChart, LineChart
+from . import sentences, telling
 from .grid import Frames, Grid, frames_of, grid_of, strip
+from .names import data_name
+from .sentences import percent
 from .story import Story
 from .svg import svg
 from .usage import again, code_names, commands
@@ -87,7 +88,7 @@ def render(stories: Sequence[Story], *, live: bool = False) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
+    return Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
         undefined=StrictUndefined,
@@ -95,8 +96,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["percent"] = lambda value: f"{100 * value:.1f} %"
-    return environment
 
 
 def _helpers() -> dict[str, Any]:
@@ -105,9 +104,13 @@ def _helpers() -> dict[str, Any]:
         "svg": svg,
         "charts_of": telling.charts_of,
         "matrix_before": partial(telling.matrix, before=True),
-        "headline": telling.headline,
-        "big_figure": telling.big_figure,
-        "cost": telling.cost,
+        "headline": sentences.headline,
+        "what": sentences.what,
+        "counted": sentences.counted,
+        "percent": percent,
+        "data_name": data_name,
+        "big_figure": sentences.big_figure,
+        "cost": sentences.cost,
         "attack_rows": attack_rows,
         "adaptation": adaptation,
         "code_names": code_names,
@@ -159,13 +162,13 @@ def attack_rows(story: Story) -> list[tuple[str, str, str]]:
             ("accuracy on modified labels", attack.before.modified, attack.after.modified),
             ("accuracy on other classes", attack.before.others, attack.after.others),
         ]
-        return [(name, _score(b.mean, b.std), _score(a.mean, a.std)) for name, b, a in pairs]
+        return [(name, percent(b.mean, b.std), percent(a.mean, a.std)) for name, b, a in pairs]
     measured = story.measured
     if distilled is None or measured is None or not measured.after:
         return []
     objective: Any = distilled.objective
     k, t = objective.attacked, objective.target
-    names = telling.class_names(distilled, len(measured.after))
+    names = sentences.class_names(distilled, len(measured.after))
 
     def shares(counts: list[list[int]]) -> tuple[float, float]:
         turned = counts[k][t] / max(sum(counts[k]), 1)
@@ -176,7 +179,7 @@ def attack_rows(story: Story) -> list[tuple[str, str, str]]:
     before, after = shares(measured.before), shares(measured.after)
     titles = (f"{names[k]} called {names[t]}", "accuracy on other classes")
     return [
-        (title, _score(b, None), _score(a, None))
+        (title, percent(b, None), percent(a, None))
         for title, b, a in zip(titles, before, after, strict=True)
     ]
 
@@ -190,14 +193,14 @@ def adaptation(story: Story) -> dict[str, str] | None:
         return None
     record = distilled.header.initialization
     found = {
-        "source": (record.pool.name if record.pool else record.source) or "other data",
-        "target": distilled.header.data,
+        "source": f"the pool {record.pool.name}" if record.pool else (record.source or "a file"),
+        "target": data_name(distilled.header.data),
     }
     if measured:
         first, last = measured.curve[0], measured.curve[-1]
         several = measured.networks > 1
-        found["before"] = _score(first.mean, first.std if several else None)
-        found["after"] = _score(last.mean, last.std if several else None)
+        found["before"] = percent(first.mean, first.std if several else None)
+        found["after"] = percent(last.mean, last.std if several else None)
     return found
 
 
@@ -219,27 +222,17 @@ def _compared(stories: Sequence[Story]) -> dict[str, Any]:
     mappings = [{n: v for n, v, _ in settings(story)} for story in stories]
     names = list(dict.fromkeys(name for mapping in mappings for name in mapping))
     differing = [
-        (name, [mapping.get(name, "") for mapping in mappings])
+        (name, [mapping.get(name, "–") for mapping in mappings])
         for name in names
-        if len({mapping.get(name, "") for mapping in mappings}) > 1
+        if len({mapping.get(name, "–") for mapping in mappings}) > 1
     ]
-    facts = [dict(telling.cost(story)) for story in stories]
+    facts = [dict(sentences.cost(story)) for story in stories]
     shared = [name for name in facts[0] if name != "computed by"]
-    charts: list[LineChart | None] = [
-        telling.curve(stories),
-        telling.held_out(stories),
-        telling.loss(stories),
-    ]
-    drawn: list[AnyChart] = [chart for chart in charts if chart is not None]
     return {
         "facts": [(name, [fact.get(name, "–") for fact in facts]) for name in shared],
         "settings": differing,
-        "charts": drawn,
+        "charts": telling.compared(stories),
     }
-
-
-def _score(mean: float, std: float | None) -> str:
-    return f"{100 * mean:.1f}" + (f" ± {100 * std:.1f}" if std else "") + " %"
 
 
 def _cut(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..artefact import DistilledData, load
+from ..artefact.published import published
 from ..artefact.reader import artefact_at
 from ..errors import DataDistillError, RunError
 from ..pixels import are_images, pictures_of
@@ -19,6 +20,7 @@ from ..runs.store.metrics import MetricsRow, read_metrics
 from ..runs.store.results import check_artefact, read_results
 from ..runs.store.snapshots import Snapshots, shrunk
 from ..runs.store.yaml_files import read_config
+from .decoded import Decoded
 from .measuring import Measured, known
 
 TRIES, PAUSE = 5, 0.2  # a run at work replaces its files
@@ -54,6 +56,7 @@ class Baselines(_Section):
     rows: dict[str, BaselineRow]
     data: str
     test_examples: int
+    train_examples: int | None = None
     select: str
 
 
@@ -106,6 +109,7 @@ class Story:
         measured: What reports have measured.
         baselines: The baseline table, if it was made.
         attack: What poisoning does, if it was evaluated.
+        text: The distilled data as text, if they are no images.
         notes: What is missing on the page, and why.
     """
 
@@ -119,6 +123,7 @@ class Story:
     measured: Measured | None = None
     baselines: Baselines | None = None
     attack: Attack | None = None
+    text: Decoded | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -143,11 +148,11 @@ class Story:
             path: The run folder, or the artefact.
             state: The state of the run, if it is known; by default that of its last checkpoint.
         """
-        if not path.exists():
+        if not path.exists() and published(path) is None:
             raise RunError(f"There is no {path}.", "Name a run folder, or an artefact.")
         if not path.is_dir():
-            distilled, results = load(path), path.with_suffix(".results.json")
-            return cls(path, distilled).with_results(read_results(results), path, results)
+            artefact, results = results_at(path)
+            return cls(path, load(artefact)).with_results(read_results(results), artefact, results)
         folder = RunFolder(path)
         if folder.is_new:
             raise RunError(f"There is no run in {path}.", "Name the folder of a run.")
@@ -216,9 +221,8 @@ class Story:
 
 def results_at(path: Path) -> tuple[Path, Path]:
     """The artefact of a run folder or of itself, and its ``results.json``."""
-    if path.is_dir():
-        return artefact_at(path), RunFolder(path).results
-    return path, path.with_suffix(".results.json")
+    results = RunFolder(path).results if path.is_dir() else path.with_suffix(".results.json")
+    return artefact_at(path), results
 
 
 def _section(kind: type[S], value: Any) -> S | None:

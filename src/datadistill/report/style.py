@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,13 +37,31 @@ PARAMETERS: dict[Any, Any] = {
 }
 
 
+@dataclass(frozen=True)
+class Theme:
+    """Colours of a figure on a page: of its background, text, and bars."""
+
+    paper: str = "white"
+    ink: str = INK
+    soft: str = SOFT
+    accent: str = BLUE
+    grey: str = GREY
+
+
+LIGHT = Theme()
+DARK = Theme("#0d1117", "#e8eaed", "#a3abb5", COLOURS[5], "#7d8792")
+
+
 @contextlib.contextmanager
-def drawing(width: float, height: float, **options: Any) -> Generator["Figure"]:
+def drawing(
+    width: float, height: float, *, theme: Theme = LIGHT, **options: Any
+) -> Generator["Figure"]:
     """Lends an empty figure in our style.
 
     Args:
         width: Inches.
         height: Inches.
+        theme: The colours of its background.
         options: Of matplotlib's ``Figure``.
     """
     import matplotlib as mpl  # slow to import
@@ -50,7 +69,7 @@ def drawing(width: float, height: float, **options: Any) -> Generator["Figure"]:
     from matplotlib.figure import Figure
 
     with mpl.rc_context(PARAMETERS):
-        figure = Figure(figsize=(width, height), facecolor="white", **options)
+        figure = Figure(figsize=(width, height), facecolor=theme.paper, **options)
         FigureCanvasAgg(figure)
         yield figure
 

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from .charts import AnyChart, BarChart, Line, LineChart, MatrixChart, number, ticks
 
 WIDTH, HEIGHT = 460, 270
-LEFT, RIGHT, TOP, BOTTOM = 64, 14, 12, 42
+LEFT, RIGHT, TOP, BOTTOM = 68, 14, 12, 42
 COLOURS = 7  # of Okabe and Ito, as classes of the style sheet
 ROW = 27  # of a bar
 LABEL = 150
@@ -74,10 +74,10 @@ def _lines(chart: LineChart) -> Markup:
     for place, line in enumerate(chart.lines):
         parts += _line(line, place % COLOURS, x, y)
     middle = (TOP + floor) / 2
-    turned = f' transform="rotate(-90 13 {middle:.0f})"'
+    turned = f' transform="rotate(-90 12 {middle:.0f})"'
     parts += [
         _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, chart.x, more=' class="name"'),
-        _text(13, middle, chart.y, more=f' class="name"{turned}'),
+        _text(12, middle, chart.y, more=f' class="name"{turned}'),
     ]
     return _drawing(chart, WIDTH, HEIGHT, parts)
 

@@ -1,10 +1,10 @@
-"""From a story to charts and sentences, each with what it was measured on."""
+"""From a story to charts, each with what it was measured on."""
 
 from collections.abc import Sequence
 
-from ..artefact import Claim, DistilledData
-from ..durations import time_text
 from .charts import AnyChart, Bar, BarChart, Line, LineChart, MatrixChart
+from .names import data_name
+from .sentences import class_names, each_text, made_text, networks_text
 from .story import Story
 
 SHOWN_EPOCHS = 7
@@ -25,14 +25,6 @@ def charts_of(story: Story) -> list[AnyChart]:
     return [chart for chart in found if chart is not None]
 
 
-def networks_text(count: int, distilled: DistilledData, seed: int) -> str:
-    """``10 lenet networks, random initialization, seed 0``."""
-    header = distilled.header
-    plural = "network" if count == 1 else "networks"
-    kind = header.initialization.kind.replace("-pretrained", " pre-trained")
-    return f"{count} {header.architecture.name} {plural}, {kind} initialization, seed {seed}"
-
-
 def baselines(story: Story) -> BarChart | None:
     """Accuracy of the distilled data beside that of every baseline."""
     table, distilled = story.baselines, story.distilled
@@ -50,12 +42,13 @@ def baselines(story: Story) -> BarChart | None:
     ]
     most = max(row.networks for row in table.rows.values())
     chosen = "held-out training data" if table.select == "train" else "the test data"
+    most_networks = ("up to " if most > 1 else "") + networks_text(most, distilled, 0)
     paper = " The dashed mark is the paper's figure." if any(b.paper for b in bars) else ""
     return BarChart(
         "baselines",
         "Accuracy beside the baselines",
-        f"{table.data} test, {table.test_examples:,} examples; up to "
-        f"{networks_text(most, distilled, 0)}. Settings of the baselines were chosen on {chosen}. "
+        f"{data_name(table.data)} test, {table.test_examples:,} examples; "
+        f"{most_networks}. Settings of the baselines were chosen on {chosen}. "
         f"Whiskers: one standard deviation over sets of images and networks.{paper}",
         "accuracy",
         bars,
@@ -80,19 +73,21 @@ def curve(stories: Sequence[Story]) -> LineChart | None:
         for s, m, _ in found
     ]
     whats = [
-        f"{m.data} {m.split}, {m.examples:,} examples; {networks_text(m.networks, d, m.seed)}"
+        f"{data_name(m.data)} {m.split}, {m.examples:,} examples; "
+        f"{networks_text(m.networks, d, m.seed)}"
         for _, m, d in found
     ]
     bands = any(line.low for line in lines)
-    shown = "Mean" + (", with a band of one standard deviation over networks" * bands)
+    shown = "Mean, with a band of one standard deviation over networks. " if bands else ""
+    each = each_text([f"{what}." for what in whats], [s.name for s, _, _ in found])
     first, distilled = found[0][1], found[0][2]
     steps, epochs = distilled.header.schedule.steps, distilled.header.schedule.epochs
     return LineChart(
         "curve",
         f"{first.metric.capitalize()} after every update",
-        f"{shown}: {_each(whats, [s.name for s, _, _ in found])}.",
+        f"{shown}{each}",
         "updates made with distilled data",
-        first.metric,
+        first.metric.partition(" on ")[0],
         lines,
         percent=first.metric.startswith("accuracy"),
         breaks=[steps * e for e in range(1, epochs)] if steps > 1 and len(found) == 1 else (),
@@ -109,11 +104,46 @@ def matrix(story: Story, *, before: bool = False) -> MatrixChart | None:
     return MatrixChart(
         "confusion-before" if before else "confusion",
         f"Confusion matrix {when}",
-        f"Percent of each class; {measured.data} {measured.split}, {measured.examples:,} examples; "
+        f"Percent of each class; {data_name(measured.data)} {measured.split}, "
+        f"{measured.examples:,} examples; "
         f"{networks_text(measured.networks, distilled, measured.seed)}.",
         class_names(distilled, len(counts)),
         counts,
     )
+
+
+def reached(stories: Sequence[Story]) -> BarChart | None:
+    """What every run claims, if all claim an accuracy on the same data."""
+    found = [(s, s.distilled.claim) for s in stories if s.distilled and s.distilled.claim]
+    claims = [claim for _, claim in found]
+    kinds = {(claim.metric, claim.data, claim.split, claim.examples) for claim in claims}
+    if len(found) < len(stories) or len(kinds) != 1 or not claims[0].is_accuracy:
+        return None
+    bars = [
+        Bar(story.name, claim.mean, claim.std if claim.networks > 1 else None, own=True)
+        for story, claim in found
+    ]
+    texts = [
+        f"{networks_text(claim.networks, story.distilled, claim.seed)}."
+        for story, claim in found
+        if story.distilled
+    ]
+    several = any(bar.deviation for bar in bars)
+    whiskers = " Whiskers: one standard deviation over networks." if several else ""
+    return BarChart(
+        "reached",
+        "Accuracy of the runs",
+        f"{data_name(claims[0].data)} {claims[0].split}, {claims[0].examples:,} examples; "
+        f"{each_text(texts, [s.name for s in stories])}{whiskers}",
+        claims[0].metric,
+        bars,
+    )
+
+
+def compared(stories: Sequence[Story]) -> list[AnyChart]:
+    """The charts that show several runs."""
+    found = [reached(stories), curve(stories), held_out(stories), loss(stories)]
+    return [chart for chart in found if chart is not None]
 
 
 def rates(story: Story) -> LineChart | None:
@@ -126,13 +156,13 @@ def rates(story: Story) -> LineChart | None:
     if steps > 1 and epochs <= SHOWN_EPOCHS:
         places = range(1, steps + 1)
         lines = [Line(f"epoch {e + 1}", places, row, dots=True) for e, row in enumerate(values)]
-        return LineChart("rates", "Learning rates per epoch", _made(story), "step", "η", lines)
+        return LineChart("rates", "Learning rates per epoch", made_text(story), "step", "η", lines)
     flat = [rate for row in values for rate in row]
     line = Line("", range(1, len(flat) + 1), flat, dots=len(flat) <= 40)
     x = "epoch" if steps == 1 else "update"
     breaks = [steps * e + 0.5 for e in range(1, epochs)] if steps > 1 and epochs <= 30 else ()
     return LineChart(
-        "rates", "Learning rates per epoch", _made(story), x, "η", [line], breaks=breaks
+        "rates", "Learning rates per epoch", made_text(story), x, "η", [line], breaks=breaks
     )
 
 
@@ -152,7 +182,7 @@ def loss(stories: Sequence[Story]) -> LineChart | None:
         "loss",
         "Outer loss during distillation",
         f"Mean over the networks of each outer step, on minibatches of training data.{range_} "
-        f"{_each([_made(s) for s in stories], [s.name for s in stories])}",
+        f"{each_text([made_text(s) for s in stories], [s.name for s in stories])}",
         "outer step",
         "loss",
         lines,
@@ -188,9 +218,9 @@ def held_out(stories: Sequence[Story]) -> LineChart | None:
         "held-out",
         f"Held-out {metric} during distillation",
         f"On training data that were held out, {networks} {plural}. "
-        f"{_each([_made(s) for s in stories], [s.name for s in stories])}",
+        f"{each_text([made_text(s) for s in stories], [s.name for s in stories])}",
         "outer step",
-        metric,
+        metric.partition(" on ")[0],
         lines,
         percent=metric.startswith("accuracy"),
     )
@@ -213,92 +243,8 @@ def learned_rates(story: Story) -> LineChart | None:
     return LineChart(
         "learned-rates",
         "Learning rates during distillation",
-        f"Mean of all learning rates, and their range. {_made(story)}",
+        f"Mean of all learning rates, and their range. {made_text(story)}",
         "outer step",
         "η",
         [line],
     )
-
-
-def class_names(distilled: DistilledData, count: int) -> list[str]:
-    """The names of the classes; their numbers where they have none."""
-    names = distilled.class_names or []
-    return names if len(names) == count else [str(number) for number in range(count)]
-
-
-def headline(story: Story) -> str:
-    """What was distilled, from what: one sentence."""
-    distilled, config = story.distilled, story.config
-    if distilled is None:
-        assert config
-        return (
-            f"{config.data} for {config.model}, {config.initialization} initialization: "
-            f"{config.steps} step(s) × {config.epochs} epoch(s)."
-        )
-    header = distilled.header
-    real = header.configuration.get("training_examples")
-    start = f"{real:,} training examples of {header.data}" if isinstance(real, int) else header.data
-    schedule = header.schedule
-    updates = schedule.steps * schedule.epochs
-    kind = header.initialization.kind.replace("-pretrained", " pre-trained")
-    images = "image" if len(distilled) == 1 else "images"
-    made = "step" if updates == 1 else "steps"
-    return (
-        f"{start}, distilled into {len(distilled)} {images}. A {header.architecture.name} with "
-        f"{kind} initialization trains on them in {updates} gradient {made} "
-        f"({schedule.steps} × {schedule.epochs} epochs), for {distilled.objective.text}."
-    )
-
-
-def big_figure(claim: Claim | None) -> tuple[str, str]:
-    """The figure that a run reaches, and the rest of the sentence."""
-    if claim is None:
-        return "", "not measured"
-    text = str(claim)
-    figure, _, rest = text.partition(" on ")
-    return figure, f"on {rest}"
-
-
-def cost(story: Story) -> list[tuple[str, str]]:
-    """What the run and the use of its result take."""
-    found: list[tuple[str, str]] = []
-    if story.rows and story.seconds is not None:
-        found.append(("outer steps", f"{story.outer_steps:,}"))
-        found.append(("time of the outer steps", time_text(story.seconds)))
-        each = story.seconds / max(story.outer_steps, 1)
-        took = f"{each:,.3g} s" if each >= 1 else f"{1000 * each:.3g} ms"
-        found.append(("per outer step", took))
-        if rejected := story.rows[-1].rejected:
-            found.append(("rejected outer steps", f"{rejected:,}"))
-    if (distilled := story.distilled) is not None:
-        found.append(("artefact", f"{distilled.nbytes / 2**20:.2f} MiB"))
-        if taken := distilled.cost:
-            text = f"{taken.operations:.2g} operations, {taken.memory / 2**20:,.0f} MiB (estimate)"
-            found.append(("training one network with it", text))
-        found += [("computed by", str(one)) for one in distilled.header.engines[-1:]]
-    return found
-
-
-def _made(story: Story) -> str:
-    """What a run is about, for a caption."""
-    config, distilled = story.config, story.distilled
-    if distilled is not None:
-        header = distilled.header
-        data, model, kind = header.data, header.architecture.name, header.initialization.kind
-        settings = header.configuration
-        seed, networks = settings.get("seed", 0), settings.get("networks", 1)
-    elif config is not None:
-        data, model, kind = config.data, config.model, config.initialization
-        seed, networks = config.seed, config.networks or 1
-    else:
-        return ""
-    plural = "network" if networks == 1 else "networks"
-    made = f"{data}, {networks} {model} {plural} per outer step"
-    return f"{made}, {kind} initialization, seed {seed}."
-
-
-def _each(texts: Sequence[str], names: Sequence[str]) -> str:
-    """One text if all are alike, otherwise each with its run."""
-    if len(set(texts)) == 1:
-        return texts[0]
-    return "; ".join(f"{name}: {text}" for name, text in zip(names, texts, strict=True))

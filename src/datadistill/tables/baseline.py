@@ -141,6 +141,7 @@ def _table(
         images=images,
         steps=header.schedule.steps,
         select=context.data.select,
+        train_examples=len(context.data.train),
     )
 
 

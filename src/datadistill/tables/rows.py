@@ -69,6 +69,7 @@ class BaselineTable:
         images: Distilled images in all steps.
         steps: Steps they are divided into.
         select: What the learning rates, epochs, norms and K were chosen on.
+        train_examples: How many examples all training data are.
     """
 
     rows: tuple[TableRow, ...]
@@ -80,6 +81,7 @@ class BaselineTable:
     images: int
     steps: int
     select: Select
+    train_examples: int | None = None
 
     __repr__ = one_line
 

@@ -1,5 +1,6 @@
 """digits: the 1,797 handwritten digits of scikit-learn, enlarged to 28×28."""
 
+import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,7 @@ TEST_EXAMPLES = 360
 
 def load_digits(folder: Path, options: Options) -> tuple[LabelledData, LabelledData]:
     """Returns a fixed split: 1,437 training and 360 test images. Needs no files."""
-    from sklearn.datasets import load_digits as load_embedded  # slow to import
-
-    pixels, digits = load_embedded(return_X_y=True)
+    pixels, digits = _embedded()
     small = torch.from_numpy(pixels).float().reshape(-1, 1, 8, 8)  # whole numbers 0 to 16
     large = F.interpolate(small, size=28, mode="bilinear", align_corners=False)
     images = (large * (255 / 16)).round().to(torch.uint8)
@@ -44,6 +43,23 @@ def load_digits(folder: Path, options: Options) -> tuple[LabelledData, LabelledD
         Affine(),
         by_default=False,
     )
+
+
+def _embedded() -> tuple[np.ndarray, np.ndarray]:
+    """The 8×8 pixels and the labels that come with scikit-learn.
+
+    From its file, since to import its functions takes a second.
+    """
+    package = importlib.util.find_spec("sklearn")
+    for place in (package.submodule_search_locations or ()) if package else ():
+        file = Path(place, "datasets", "data", "digits.csv.gz")
+        if file.is_file():
+            rows = np.loadtxt(file, delimiter=",")
+            return rows[:, :-1], rows[:, -1].astype(np.int64)
+    from sklearn.datasets import load_digits as load_embedded
+
+    pixels, digits = load_embedded(return_X_y=True)
+    return np.asarray(pixels), np.asarray(digits)
 
 
 DATA_SET = register(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from ..bilinear import Maps
@@ -34,6 +35,7 @@ class TorchConvolution:
         self._images, self._kernel, self._settings = images, kernel, settings
         plain = settings.dilation == (1, 1) and settings.groups == 1
         self._by_windows = plain and kernel[1] <= FEW_CHANNELS
+        self._large = settings.groups == 1 and self._pixels() < kernel[0]
 
     def __call__(self, x: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, Maps]:
         """The convolution, and its maps."""
@@ -61,8 +63,28 @@ class TorchConvolution:
 
     def weights(self, x: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
         """The transpose with respect to weights and biases."""
+        if self._large:
+            return self._of_large(x[0], g[0])
         found = self._back(g[0], x[0], g.new_empty(self._kernel), (False, True, True))
         return found[1].unsqueeze(0), found[2].unsqueeze(0)
+
+    def _of_large(self, x: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+        """The same as a matrix product: for weights larger than all maps, oneDNN takes longer."""
+        stride, padding, dilation, _ = self._settings
+        windows = F.unfold(x, self._kernel[2:], dilation, padding, stride)  # pyright: ignore[reportArgumentType]
+        maps = g.transpose(0, 1).flatten(1)
+        w = maps @ windows.transpose(0, 1).flatten(1).mT
+        return w.view(1, *self._kernel), maps.sum(1).unsqueeze(0)
+
+    def _pixels(self) -> int:
+        """How many pixels the maps of all images have."""
+        stride, padding, dilation, _ = self._settings
+        count = self._images[0]
+        for axis in (0, 1):
+            reach = dilation[axis] * (self._kernel[2 + axis] - 1)
+            room = self._images[2 + axis] + 2 * padding[axis] - reach - 1
+            count *= room // stride[axis] + 1
+        return count
 
     def _back(self, g: Tensor, x: Tensor, w: Tensor, wanted: tuple[bool, ...]) -> Sequence[Tensor]:
         back: Any = torch.ops.aten.convolution_backward

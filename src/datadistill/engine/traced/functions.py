@@ -34,7 +34,7 @@ from .simplify import simplify
 
 FEWEST_UPDATES = 8
 """Of a shorter unroll the graph is not traced."""
-UPDATES_BEFORE = 500
+UPDATES_BEFORE = 1000
 """Nor before so many updates of networks, which take about as long as it takes to trace one. So a
 run of a few outer steps is not kept waiting, and a long one loses little."""
 MOST_NODES = 10_000
@@ -108,6 +108,11 @@ _known: WeakKeyDictionary[Network, list[tuple[Objective, Any, TracedFunctions | 
     WeakKeyDictionary()
 )
 """What has been traced of a network."""
+
+
+def is_traced(network: Network) -> bool:
+    """Whether updates of a network have been traced."""
+    return any(found is not None for *_, found in _known.get(network, ()))
 
 
 def worth_tracing(unroll: int, before: int = UPDATES_BEFORE) -> bool:

@@ -32,21 +32,23 @@ class FastLayers(TorchFunctionMode):
         once: Whether results are differentiated once at most.
 
     Attributes:
+        replaced: Whether the last one was.
         kernels: Whether any was by a C kernel.
     """
 
     def __init__(self, *, once: bool = False) -> None:
         super().__init__()
-        self.kernels = False
-        self._replaced = FASTER_ONCE if once else REPLACED
+        self.replaced = self.kernels = False
+        self._table = FASTER_ONCE if once else REPLACED
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
     ) -> Any:
         """The function, or what replaces it."""
-        replaced = self._replaced.get(func)
-        found = replaced(*args, **(kwargs or {})) if replaced else None
-        self.kernels |= found is not None and func is not torch.conv2d
+        faster = self._table.get(func)
+        found = faster(*args, **(kwargs or {})) if faster else None
+        self.replaced = found is not None
+        self.kernels |= self.replaced and func is not torch.conv2d
         return func(*args, **(kwargs or {})) if found is None else found
 
 

@@ -25,6 +25,9 @@ ALIASES = (
 )
 """Operations whose results may share memory with their first argument."""
 
+PRODUCTS = (aten.mm.default, aten.addmm.default, aten.addmm_.default)
+"""Operations whose results are new, so that what uses one alone may add to it in place."""
+
 
 def simplify(graph: fx.Graph) -> None:
     """Removes what is computed twice, or for nothing, and calls the rest in the shortest way."""
@@ -36,6 +39,9 @@ def simplify(graph: fx.Graph) -> None:
         if node.op == "call_function" and node not in fixed:
             _shorten(node)
     _once(graph, fixed)
+    for node in [*graph.nodes]:
+        if node.target is aten.add.Tensor and len(node.args) == 2 and not node.kwargs:
+            _sum(node)
     graph.eliminate_dead_code()
     for node in graph.nodes:
         if node.op == "call_function":
@@ -108,6 +114,45 @@ def _shorten(node: fx.Node) -> None:
         both = [{axis % rank for axis in axes[i : i + 2]} for i in (0, 2)] if rank else []
         if both and both[0] == both[1]:
             _replace(node, first.args[0])
+
+
+def _sum(node: fx.Node) -> None:
+    """Adds no zeros, and products to what is there."""
+    one, other = node.args
+    if not (isinstance(one, fx.Node) and isinstance(other, fx.Node)):
+        return
+    if one.target is other.target is aten.t.default:
+        _turned_sum(node, one, other)
+        return
+    for first, second in ((one, other), (other, one)):
+        if first.target is aten.zeros_like.default and shape(second) == shape(node):
+            _replace(node, second)
+            return
+        product = second.target is aten.mm.default and len(second.users) == 1
+        if product and shape(second) == shape(node):
+            source: Any = first.args[0] if first.target is aten.expand.default else first
+            free = len(source.users) == 1 and source.target in PRODUCTS
+            node.target = aten.addmm_.default if free else aten.addmm.default
+            node.args = (source, *second.args)
+            return
+
+
+def _turned_sum(node: fx.Node, one: fx.Node, other: fx.Node) -> None:
+    """A sum of two transposed matrices as the transpose of their sum."""
+    with node.graph.inserting_before(node):
+        total = node.graph.call_function(aten.add.Tensor, (one.args[0], other.args[0]))
+        turned = node.graph.call_function(aten.t.default, (total,))
+    found: Any = node.meta["tensor_meta"]
+    total.meta["tensor_meta"] = found._replace(shape=torch.Size(reversed(found.shape)))
+    turned.meta = node.meta
+    for user in [*node.users]:
+        if user.target is aten.t.default:
+            _replace(user, total)
+    _replace(node, turned)
+    for spent in {one, other}:
+        if not spent.users:
+            node.graph.erase_node(spent)
+    _sum(total)
 
 
 def _once(graph: fx.Graph, fixed: set[fx.Node]) -> None:

@@ -16,11 +16,12 @@
     part("h2").textContent = cell.title;
     part(".detail").textContent = cell.dataset.detail;
     part(".rates").textContent = "learning rate in each epoch: " + cell.dataset.rates;
-    part(".soft").replaceChildren(...JSON.parse(cell.dataset.soft).map(([name, share]) => {
+    const weights = JSON.parse(cell.dataset.soft);
+    part(".soft").replaceChildren(...weights.map(([name, weight]) => {
       const item = document.createElement("li"), bar = document.createElement("meter");
-      bar.max = 1;
-      bar.value = Math.abs(share);
-      item.append(bar, ` ${(100 * share).toFixed(1)} % ${name}`);
+      bar.max = Math.max(...weights.map(([, other]) => Math.abs(other)), 1e-9);
+      bar.value = Math.abs(weight);
+      item.append(bar, ` ${weight.toFixed(3)} ${name}`);
       return item;
     }));
     if (!dialog.open) dialog.showModal();
@@ -93,6 +94,14 @@
   };
   addEventListener("hashchange", open);
   open();
+
+  // What is folded is printed, too.
+  let folded = [];
+  addEventListener("beforeprint", () => {
+    folded = all("details:not([open])");
+    folded.forEach((one) => { one.open = true; });
+  });
+  addEventListener("afterprint", () => folded.forEach((one) => { one.open = false; }));
 
   // The page of a run at work is written again; it is loaded again unless somebody uses it.
   if ("live" in document.documentElement.dataset) {

@@ -179,7 +179,7 @@ def _source(one: _Measured) -> LabelledData | None:
         return None
     name, (channels, height, _) = pool.origin.data.name, one.loaded.train.input_shape
     source, _ = load_data(name, config.data_dir, size=height, channels=1 if channels == 1 else 3)
-    return source
+    return one.workshop.some(source)
 
 
 def _cell(row: TableRow) -> Cell:

@@ -112,7 +112,11 @@ def scale_differences(scale: Scale, paper: Scale) -> list[str]:
 
 
 def _numbers(scale: Scale) -> dict[str, Any]:
-    own = {"held-out networks": scale.networks, "pool_networks": scale.pool_networks}
+    own = {
+        "held-out networks": scale.networks,
+        "pool_networks": scale.pool_networks,
+        "training examples of each data set": scale.examples or "all",
+    }
     how = " ".join([scale.pool_preset, *(f"{n}={v}" for n, v in scale.pool_settings.items())])
     return {**own, "training of pools": how, **asdict(scale.counts)}
 

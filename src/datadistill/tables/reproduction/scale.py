@@ -18,6 +18,7 @@ class Scale:
         name: What it is called.
         preset: The outer schedule of the recipes.
         networks: Held-out networks of each figure.
+        examples: Training examples that distillation and baselines take, at random; all by default.
         pool_networks: Networks of a pool that distillation draws from.
         pool_preset: How they are trained.
         pool_settings: What differs from that.
@@ -34,6 +35,7 @@ class Scale:
     pool_preset: PoolPreset
     pool_settings: dict[str, Any] = field(default_factory=dict[str, Any])
     counts: Counts = field(default_factory=Counts)
+    examples: int | None = None
     steps: tuple[int, ...] = (1, 2, 5, 10, 20)
     epochs: tuple[int, ...] = (1, 3, 5, 10)
     images: tuple[int, ...] = (1, 2, 5, 10)
@@ -44,10 +46,10 @@ SCALES: dict[ScaleName, Scale] = {
     "quick": Scale(
         "quick",
         "fast",
-        networks=5,
-        pool_networks=8,
+        networks=3,
+        pool_networks=3,
         pool_preset="quick",
-        pool_settings={"epochs": 1, "batch_size": 128},
+        pool_settings={"epochs": 1, "batch_size": 256},
         counts=Counts(
             sets=2,
             drawn=4,
@@ -62,9 +64,10 @@ SCALES: dict[ScaleName, Scale] = {
             few_shot_choosing=1,
             few_shot_updates=(20,),
         ),
+        examples=5000,
         steps=(1, 3, 10),
-        epochs=(1, 3, 6),
-        images=(1, 5),
+        epochs=(1, 3),
+        images=(1, 3),
     ),
 }
 """Quick takes minutes and says nothing about the method; paper is the paper's own."""

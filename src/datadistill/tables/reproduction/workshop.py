@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...artefact import DistilledData
+from ...data import LabelledData
 from ...errors import ConfigError
 from ...pools import Pool
 from ...progress import ProgressCallback, silent
@@ -64,6 +65,7 @@ class Workshop:
         folder = RunFolder(self.folder / "runs" / part.run)
         config = self._as_before(config, folder)
         loaded = load(replace(config, threads=self.threads))
+        loaded = replace(loaded, train=self.some(loaded.train))
         distillation, budget = loaded.prepare(), None
         if until is not None and folder.is_new:
             cost = measure_cost(distillation, loaded.test)
@@ -77,6 +79,11 @@ class Workshop:
         run = Run(distillation, folder, loaded.test, budget, self.tell, self.tell, self.progress)
         distilled = run.go()
         return (distilled.with_pool(pool) if pool and _drawn(distilled) else distilled), loaded
+
+    def some(self, train: LabelledData) -> LabelledData:
+        """The training data, or as many examples at random as the scale takes."""
+        most = self.scale.examples
+        return train.sample(most, "some") if most and len(train) > most else train
 
     def _share(self, parts_left: int) -> float | None:
         """The reading of the clock at which a part ends that gets its share of what is left."""
