@@ -4,6 +4,7 @@ import ast
 import os
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -89,6 +90,14 @@ def figure(text: str) -> str:
 def claimed(distilled: dd.DistilledData) -> str:
     assert distilled.claim
     return str(distilled.claim).partition(" %")[0].partition(" mean")[0]
+
+
+def test_the_line_that_is_shown_runs_from_a_shell(digits: Digits, tmp_path: Path) -> None:
+    distilled = dd.distill(digits[0], small(), initialization=dd.FixedInit(), **SETTINGS)
+    (note,) = dd.export(distilled, tmp_path / "my script")
+    line = note.partition(" trains the network")[0]
+    assert shlex.split(line) == ["python", str(tmp_path / "my script" / "train.py")]
+    assert (tmp_path / "my script" / "train.py").is_file()
 
 
 def test_the_script_runs_with_torch_and_safetensors_only_to_the_digit(
@@ -212,9 +221,8 @@ def test_real_images_are_whitened_as_those_were_that_were_distilled(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     train, test = dd.data.load("digits", size=8, normalization="zca")
-    distilled = dd.distill(
-        train, small(), test=test, initialization=dd.FixedInit(), **{**FIXED, "iterations": 20}
-    )
+    settings: dict[str, Any] = {**FIXED, "iterations": 20}
+    distilled = dd.distill(train, small(), test=test, initialization=dd.FixedInit(), **settings)
     dd.export(distilled, tmp_path / "out", test=test)
     assert figure(printed(tmp_path / "out", capsys)) == claimed(distilled)
 

@@ -13,6 +13,7 @@ from .. import data, models
 from ..artefact import DistilledData
 from ..core.adjoint import Adjoint
 from ..core.device import DeviceLike, resolve_device, resolve_dtype
+from ..core.grad_mode import with_gradients
 from ..core.initialization import Initialization
 from ..core.objective import Objective
 from ..core.parametrisation import Parametrisation
@@ -42,6 +43,7 @@ OPTIONS = ("size", "channels", "augment", "normalization")
 """Settings with which data are loaded by name."""
 
 
+@with_gradients
 def distill(
     train: Any,
     module: nn.Module | str,
