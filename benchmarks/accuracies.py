@@ -122,9 +122,14 @@ def table(runs: Sequence[Measured]) -> str:
         total = sum(run["networks"] for run in runs)
         lines.append(f"| all | | **{overall(runs)}** | {total} | | |")
     examples = {f"{run['examples']:,} test images of `{run['data']}`" for run in runs}
-    commands = dict.fromkeys(f"{run['command']} --data-dir DIR" for run in runs)
+    commands = dict.fromkeys(run["command"] + _folder(run["data"]) for run in runs)
     lines += ["", f"{', '.join(sorted(examples))}:", "", "```sh", *commands, "```", ""]
     return "\n".join(lines)
+
+
+def _folder(data: str) -> str:
+    """Where the files of a data set are, as a flag; digits need none."""
+    return "" if data == "digits" else " --data-dir DIR"
 
 
 def overall(runs: Sequence[Measured]) -> str:
