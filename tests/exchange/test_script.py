@@ -212,9 +212,8 @@ def test_real_images_are_whitened_as_those_were_that_were_distilled(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     train, test = dd.data.load("digits", size=8, normalization="zca")
-    distilled = dd.distill(
-        train, small(), test=test, initialization=dd.FixedInit(), **{**FIXED, "iterations": 20}
-    )
+    settings: dict[str, Any] = {**FIXED, "iterations": 20}
+    distilled = dd.distill(train, small(), test=test, initialization=dd.FixedInit(), **settings)
     dd.export(distilled, tmp_path / "out", test=test)
     assert figure(printed(tmp_path / "out", capsys)) == claimed(distilled)
 
