@@ -25,6 +25,7 @@ from datadistill.data import data_folder
 
 NAMES = (
     "speed",
+    "one_thread",
     "plain_loop",
     "directions",
     "memory",

@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import flop_registry
+
+from datadistill.runs.planning.speed import Operations
+
+__all__ = ["Operations", "alternately", "matmul_peak"]
 
 THREADS = torch.get_num_threads()
 """PyTorch's own choice, before any side makes another."""
@@ -40,22 +41,3 @@ def matmul_peak(size: int = 2048, trials: int = 5) -> float:
     a, b = torch.randn(size, size), torch.randn(size, size)
     best = alternately({"matmul": lambda: a @ b}, trials)["matmul"]
     return 2 * size**3 / best
-
-
-class Operations(TorchDispatchMode):
-    """Counts the floating-point operations of matrix products and convolutions.
-
-    ``FlopCounterMode`` counts the same, but hangs hooks on modules that second derivatives refuse.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.total = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Lets the operation happen, and counts it."""
-        found = func(*args, **(kwargs or {}))
-        count = flop_registry.get(func.overloadpacket)
-        if count is not None:
-            self.total += count(*args, **(kwargs or {}), out_val=found)
-        return found

@@ -406,6 +406,13 @@ def test_start_a_run(here: Path, tell: Callable[[], str]) -> None:
     assert obey(shown, "--run", "another", RECIPE="tiny.yaml") == 0
 
 
+def test_published(here: Path, tell: Callable[[], str]) -> None:
+    assert run("train", "mnist-fixed-1") == 2
+    assert "datadistill artefacts lists those that are published" in tell()
+    assert obey("datadistill artefacts") == 0
+    assert obey(after("Train a network:    ", tell()), NAME="mnist-fixed-10") == 0
+
+
 def test_recipes(here: Path, tell: Callable[[], str]) -> None:
     assert run("distill", "digits-fixd") == 2
     said = tell()
@@ -579,6 +586,8 @@ def test_help(tell: Callable[[], str]) -> None:
 
 SHOWN: dict[str, dict[str, Callable[..., None]]] = {
     "artefact/container.py": {"datadistill distill": test_use_them},  # writes such files
+    "artefact/reader.py": {"datadistill artefacts": test_published},
+    "cli/published.py": {"datadistill train": test_published},
     "cli/data.py": {
         "hint('check', 'NAME')": test_data,
         "hint('check', self.name)": test_data,

@@ -13,6 +13,7 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("**/*.md")])
 FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"(`+).+?\1")
 LINK = re.compile(r"!?\[[^\]]*\]\(<?([^)\s>]+)>?[^)]*\)")
+HTML = re.compile(r"<(?:img|source|a)\b[^>]*?\b(?:src|srcset|href)=\"([^\"]+)\"")
 HEADING = re.compile(r"^#{1,6}[ \t]+(.*?)[ \t]*#*$", re.MULTILINE)
 EXTERNAL = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
@@ -35,7 +36,8 @@ def anchors(markdown: str) -> Iterator[str]:
 def links(markdown: str) -> list[str]:
     """The targets of a page's relative links, those in code left out."""
     prose = CODE.sub("", FENCE.sub("", markdown))
-    return [target for target in LINK.findall(prose) if not EXTERNAL.match(target)]
+    found = [*LINK.findall(prose), *HTML.findall(prose)]
+    return [target for target in found if not EXTERNAL.match(target)]
 
 
 def broken(document: Path) -> Iterator[str]:
@@ -93,6 +95,7 @@ def test_broken_links_and_anchors_are_noticed(tmp_path: Path) -> None:
         "# One\n# One\n```sh\n# not a heading\n[no](link.md)\n```\n`[no](link.md)`\n"
         "[a](#one) [b](#one-1) [c](page.md#one) [d](https://example.org/x) [e](.)\n"
         "[f](#one-2) [g](#not-a-heading) [h](absent.md) ![i](absent.png) [j](page.md#two)\n"
+        '<source media="(x)" srcset="dark.png"><img alt="k" src="light.png">\n'
     )
     assert list(broken(page)) == [
         "#one-2",
@@ -100,4 +103,6 @@ def test_broken_links_and_anchors_are_noticed(tmp_path: Path) -> None:
         "absent.md",
         "absent.png",
         "page.md#two",
+        "dark.png",
+        "light.png",
     ]

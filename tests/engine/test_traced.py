@@ -1,5 +1,6 @@
 """Traced updates compute what the plain engine computes, for every kind of layer."""
 
+import gc
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,6 +18,7 @@ from datadistill.core.network import Network
 from datadistill.core.objective import Classification
 from datadistill.core.settings import DistillerConfig
 from datadistill.engine import FastEngine, using
+from datadistill.engine.garbage import uncollected
 from datadistill.engine.kernels import kernels
 from datadistill.engine.kernels.averaging import make_averaging
 from datadistill.engine.kernels.normalisation import Rows, make_normalisation
@@ -266,3 +268,17 @@ def test_normalisation_in_c_has_torchs_derivatives(kind: str, dtype: torch.dtype
     for own, expected in zip([found, *back, *twice], [y, *first, *second], strict=True):
         tolerance = 1e-12 if dtype == torch.float64 else 2e-5
         assert relative_error(own, expected.detach()) < tolerance
+
+
+def test_the_collector_rests_while_updates_run_and_is_as_it_was_afterwards() -> None:
+    assert gc.isenabled()
+    with uncollected():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with uncollected():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

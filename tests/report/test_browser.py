@@ -85,6 +85,24 @@ def test_no_page_is_wider_than_its_screen(browser: Browser, digits_run: Path, wi
     assert browser.script("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize("width", [360, 1200])
+def test_runs_side_by_side_fit_the_screen_and_unfold(
+    browser: Browser, digits_run: Path, tmp_path: Path, width: int
+) -> None:
+    page = dd.report([digits_run] * 2, output=tmp_path / "both.html", measured=False).path
+    browser.open(page, width)
+    assert browser.script("document.documentElement.scrollWidth") <= width
+    assert not browser.script("document.getElementById('run-2').open")
+    browser.script("document.querySelector('a[href=\"#run-2\"]').click()")
+    assert browser.script("document.getElementById('run-2').open")
+    assert browser.script("document.documentElement.scrollWidth") <= width
+    browser.script("dispatchEvent(new Event('beforeprint'))")  # what is folded is printed
+    assert browser.script("document.querySelectorAll('details:not([open])').length") == 0
+    browser.script("dispatchEvent(new Event('afterprint'))")
+    assert not browser.script("document.getElementById('run-1').open")
+    assert browser.console() == []
+
+
 def test_nothing_of_a_hostile_run_is_executed_or_breaks_the_page(
     browser: Browser, tmp_path: Path
 ) -> None:

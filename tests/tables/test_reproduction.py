@@ -1,6 +1,7 @@
 """The paper's tables and figures by one command: what is run, kept, resumed, and told."""
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,13 @@ from typing import Any
 import pytest
 
 from datadistill.baselines.paper import Figure
+from datadistill.progress import Progress
 from datadistill.tables.reproduction import RESULTS, SCALES, Cell, Reproduced
 from datadistill.tables.reproduction import catalogue as catalogue_module
 from datadistill.tables.reproduction.catalogue import Result
 from datadistill.tables.reproduction.making import _paper_cells  # pyright: ignore[reportPrivateUsage]
 from datadistill.tables.reproduction.part import Part, differences
+from datadistill.tables.reproduction.workshop import Workshop
 from tests.cli.helpers import run
 
 TINY: dict[str, Any] = {"iterations": 3, "batch_size": 16, "size": 28, "steps": 1, "epochs": 1}
@@ -148,6 +151,21 @@ def test_a_run_that_was_broken_off_is_resumed(
     assert "run the same command to continue" in capsys.readouterr().err
     assert run(*words) == 0
     assert "Resuming from" in capsys.readouterr().err
+
+
+def test_a_time_budget_ends_a_run_that_was_broken_off_before(tmp_path: Path) -> None:
+    long = {**TINY, "model": "linear", "iterations": 100_000}
+    part = Part("long", "digits", "1", "digits-fixed", quick=long)
+
+    def stop(now: Progress) -> None:
+        if now.stage == "distilling" and now.done >= 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Workshop(tmp_path, SCALES["quick"], progress=stop).distil(part, 1)
+    distilled, _ = Workshop(tmp_path, SCALES["quick"], until=time.monotonic() + 1).distil(part, 1)
+    assert distilled.claim
+    assert 2 <= distilled.header.configuration["outer_step"] < 100_000
 
 
 @pytest.mark.usefixtures("small")

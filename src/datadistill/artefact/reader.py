@@ -5,13 +5,14 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ..core.distilled import LEARNED, Steps
-from ..errors import ArtefactError
+from ..errors import ArtefactError, did_you_mean
 from ..given import typed
 from .bounds import DEPTH, is_deep
 from .checks import UnsoundError, check
 from .container import read_container
 from .distilled_data import STORED, WHITENING, DistilledData
 from .header import Header
+from .published import published, published_names
 from .restoring import restored, stored_in, whitening_of
 from .schema1 import upgraded
 
@@ -27,7 +28,8 @@ def load(path: str | Path) -> DistilledData:
     its weights is allocated. What it takes to use it is known as :attr:`DistilledData.cost`.
 
     Args:
-        path: A file written by :meth:`DistilledData.save`, or the folder of a finished run.
+        path: A file written by :meth:`DistilledData.save`, the folder of a finished run, or the
+            name of an artefact that comes with the package, such as ``"mnist-fixed-10"``.
     """
     path = artefact_at(path)
     tensors, raw_header = read_container(path)
@@ -60,8 +62,16 @@ def load(path: str | Path) -> DistilledData:
 
 
 def artefact_at(path: str | Path) -> Path:
-    """The artefact that a path names: a file, or the one in a run folder."""
+    """The artefact that a path names: a file, the one in a run folder, or one of the package."""
     path = Path(path)
+    if (ours := published(path)) is not None:
+        return ours
+    if not path.exists() and not path.suffix and path.name == str(path):
+        raise ArtefactError(
+            f"There is no file {path}.",
+            "Check the path; datadistill artefacts lists those that are published."
+            + did_you_mean(str(path), published_names()),
+        )
     if not path.is_dir():
         return path
     if not (path / FILE_NAME).is_file():

@@ -72,7 +72,7 @@ class EvaluateFlags(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     """All flags."""
 
     artefact: tyro.conf.Positional[Path]
-    """The artefact, or a run folder: written by datadistill distill."""
+    """An artefact, a run folder, or a name from datadistill artefacts."""
     data: str | None = None
     """Data set to test on. By default the one that was distilled."""
     split: Literal["test", "train"] = "test"

@@ -31,7 +31,7 @@ class Export(DataChoice, ModelChoice, PoolChoice):
     """
 
     artefact: tyro.conf.Positional[Path]
-    """The artefact, or a run folder: written by datadistill distill."""
+    """An artefact, a run folder, or a name from datadistill artefacts."""
     format: Literal["script", "png", "folder", "npz", "dd-ranking", "hugging-face"] = "script"
     """What to write."""
     output: Path | None = None
@@ -44,11 +44,12 @@ class Export(DataChoice, ModelChoice, PoolChoice):
     def run(self) -> None:
         """Writes the files, and tells what is to know of them."""
         from ..artefact import load
+        from ..artefact.published import beside
         from ..exchange import export
         from .artefacts import artefact_at, as_run_says
 
         artefact = artefact_at(self.artefact)
-        folder = self.output or artefact.with_name(f"{artefact.stem}-{self.format}")
+        folder = self.output or beside(artefact, f"{artefact.stem}-{self.format}")
         distilled = load(artefact)
         told = as_run_says(self, distilled)
         if self.format == "script":

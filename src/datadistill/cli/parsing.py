@@ -26,6 +26,7 @@ from .export import Export
 from .flags import REGISTRY, description, yes_no
 from .import_images import Import
 from .pretrain import Pretrain
+from .published import Artefacts
 from .quickstart import Quickstart
 from .recipes import Recipes
 from .report import Report
@@ -47,6 +48,7 @@ Command = (
     | Import
     | Reproduce
     | Recipes
+    | Artefacts
     | Data
     | Bench
 )
@@ -63,6 +65,7 @@ COMMANDS: dict[str, type[Command]] = {
     "import": Import,
     "reproduce": Reproduce,
     "recipes": Recipes,
+    "artefacts": Artefacts,
     "data": Data,
     "bench": Bench,
 }

@@ -23,7 +23,7 @@ class Train(DataChoice, ModelChoice, PoolChoice, CodeChoice):
     """Train a network on distilled data and save its weights."""
 
     artefact: tyro.conf.Positional[Path]
-    """The artefact, or a run folder: written by datadistill distill."""
+    """An artefact, a run folder, or a name from datadistill artefacts."""
     seed: int = 0
     """Seed of the network, for random initializations."""
     statistics: str | None = None
@@ -40,12 +40,13 @@ class Train(DataChoice, ModelChoice, PoolChoice, CodeChoice):
         """Trains, and writes the weights as safetensors under the module's own names."""
         import safetensors.torch
 
+        from ..artefact.published import beside
         from ..core.statistics import MEAN
         from ..data.running_statistics import DISTILLED
         from .artefacts import artefact_at, as_run_says
 
         artefact = artefact_at(self.artefact)
-        output = self.output or artefact.with_name(f"{artefact.stem}-trained.safetensors")
+        output = self.output or beside(artefact, f"{artefact.stem}-trained.safetensors")
         if output.exists() and not self.overwrite:
             raise FileError(f"{output} exists.", "Choose another --output, or pass --overwrite.")
         distilled = self.load_artefact(artefact)

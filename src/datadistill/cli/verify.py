@@ -17,7 +17,7 @@ class Verify(DataChoice, ModelChoice, PoolChoice, CodeChoice):
     """Check the accuracy that an artefact claims; exit code 1 if it is not reached."""
 
     artefact: tyro.conf.Positional[Path]
-    """The artefact, or a run folder: written by datadistill distill."""
+    """An artefact, a run folder, or a name from datadistill artefacts."""
     data: str | None = None
     """Data set of the claim. By default that of the run, or a built-in one that is named in the
     artefact."""

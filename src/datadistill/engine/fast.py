@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 import torch
@@ -24,6 +25,7 @@ from ..core.network import Network, Weights
 from ..core.objective import Objective
 from .choice import EngineName, chosen, using
 from .compiled import CompiledGradient, Functions
+from .garbage import uncollected
 from .graph_budget import GRAPH_BYTES, WIDE_GRAPH_BYTES, GraphBudget, graph_bytes
 from .micro_batches import InParts, check_inner_mean, check_no_mixing, losses_in_parts
 from .shares import losses_of_shares
@@ -170,7 +172,8 @@ class FastEngine:
 
         if engine._traces and not self._prepared:  # what is traced must not meet other threads
             self._prepared, groups = True, replace(groups, workers=min(1, groups.workers))
-        losses, gradient = _together(groups.each(group))
+        with uncollected() if engine._traces else nullcontext():
+            losses, gradient = _together(groups.each(group))
         # Of one network that all have computed, all take the gradient of the one whose share it is.
         return self.team.mean(numbers, losses[: len(mine)], combine(gradient))
 

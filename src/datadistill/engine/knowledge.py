@@ -49,7 +49,7 @@ class _Watch(FastLayers):
         way = C_KERNELS if self.kernels else BILINEAR if self.replaced else TORCH
         self.kernels |= before
         several = isinstance(found, tuple) and bool(found)
-        first = found[0] if several else found
+        first: Any = found[0] if several else found
         numbers = isinstance(first, Tensor) and first.is_floating_point()
         if numbers and (self.replaced or several or not first._is_view()):
             self.ways[way][func.__name__.strip("_")] += 1

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..core.network import Weights
-from .bilinear import Layer, bilinear
+from .bilinear import Layer, Maps, bilinear
 
 RELU: set[object] = {F.relu, torch.relu, "relu", nn.ReLU}
 ELEMENTWISE: set[object] = {
@@ -79,11 +79,31 @@ def linear(names: Names) -> Compute:
     """A linear layer of rows."""
 
     def compute(weights: Weights, rows: Tensor) -> Tensor:
-        weight, bias = names.of(weights)
-        # Never the weights but the rows are transposed: of them there are few.
-        return torch.baddbmm(bias[:, :, None], weight, rows.mT).mT
+        return bilinear(_LINEAR, rows, *names.of(weights))
 
     return compute
+
+
+class _Linear:
+    """The maps of a linear layer, in the order of factors that takes BLAS least time.
+
+    Few rows stay on the left: with few columns on the right it takes up to five times as long.
+    """
+
+    def __call__(self, x: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, Maps]:
+        return self.forward(x, w, b), self
+
+    def forward(self, x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+        return torch.baddbmm(b.unsqueeze(1), x, w.mT)
+
+    def images(self, g: Tensor, w: Tensor) -> Tensor:
+        return torch.bmm(g, w)
+
+    def weights(self, x: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.bmm(g.mT, x), g.sum(1)
+
+
+_LINEAR = _Linear()
 
 
 def group_norm(layer: nn.GroupNorm, names: Names | None) -> Compute:

@@ -22,6 +22,7 @@ from ..core.network import Network
 from ..core.objective import Classification, Regression
 from ..data import LabelledData
 from ..data.running_statistics import DISTILLED
+from ..data.whitening import EPSILON
 from ..errors import ArtefactError, ConfigError
 from ..files import write_atomically
 from ..reading import read_regular
@@ -123,11 +124,6 @@ def _rules_in(record: dict[str, Any]) -> Iterator[str]:
 def _settings(distilled: DistilledData, network: Network) -> dict[str, Any]:
     """All that the script has to know, in plain Python values."""
     header, claim, norm = distilled.header, distilled.claim, distilled.normalization
-    if norm and norm.whitening:
-        raise ConfigError(
-            "These distilled data are for whitened images, which a script does not know.",
-            "Export them in another format, or use dd.load(…).train().",
-        )
     rule, objective = header.update_rule, built_in_objective(header)
     for name in _rules_in(rule):
         if name not in RULES:
@@ -135,11 +131,6 @@ def _settings(distilled: DistilledData, network: Network) -> dict[str, Any]:
                 f"These distilled data have the update rule {name}, which a script does not know.",
                 "Export them in another format, or use dd.load(…).train().",
             )
-    if header.schedule.inner:
-        raise ConfigError(
-            "Updates on these distilled data draw their images at random; a script takes them all.",
-            "Export them in another format, or use dd.load(…).train().",
-        )
     dtypes = {str(w.dtype) for w in network.weights.values()}
     known = [kind.inner_loss for kind in (Classification, Regression)]
     if objective is None or type(objective).inner_loss not in known or len(dtypes) > 1:
@@ -159,12 +150,14 @@ def _settings(distilled: DistilledData, network: Network) -> dict[str, Any]:
         "objective": "classification" if objective.has_classes else "regression",
         "relabelled": {record["attacked"]: record["target"]} if objective.attacks else {},
         "update_rule": rule,
+        "inner": header.schedule.inner and header.schedule.inner.model_dump(),
         "scheme": header.initialization.scheme,
         "seed": claim.seed if claim else 0,
         "networks": networks,
         "most": 1 if fixed else networks if distilled.pool else 10**6,
         "mean": [*norm.mean] if norm else None,
         "std": [*norm.std] if norm else None,
+        "whitening": EPSILON if norm and norm.whitening else None,
         "dtype": dtypes.pop().removeprefix("torch."),
         "weights": [*network.weights],
     }
@@ -180,6 +173,8 @@ def _tensors(
         "learning_rates": distilled.learning_rates,
         **{f"constants/{name}": value for name, value in network.constants.items()},
     }
+    if (norm := distilled.normalization) and norm.whitening:
+        found |= {f"whitening/{name}": one for name, one in norm.whitening.tensors().items()}
     if not isinstance(distilled.initialization, RandomInit):
         number = 1 if distilled.initialization.fixed else settings["networks"]
         drawn = networks_for(settings["seed"], "held-out network", range(number))

@@ -93,18 +93,48 @@ def update(rule: Settings, weights: Weights, g: Weights, rate: Tensor, memory: S
     return {n: w - rate * direction[n] for n, w in weights.items()}
 
 
-def learn(module: nn.Module, start: Weights, data: Weights, settings: Settings) -> Weights:
-    """Trains on every step in order, epoch after epoch; each update has its learning rate."""
+def places(inner: Settings, updates: int, total: int, seed: int) -> Tensor:
+    """Which images each update takes: some of each class, shuffled, until too few are left."""
+    images, classes = inner["images"], inner["classes"]
+    each, in_a_pass = total // classes, total // classes // images
+    random, passes = torch.Generator().manual_seed(seed), -(-updates // in_a_pass)
+    order = torch.rand(passes, classes, each, generator=random).argsort(stable=True)
+    order = order[..., : in_a_pass * images].unflatten(-1, (in_a_pass, images))
+    order = order.transpose(1, 2).flatten(0, 1)[:updates]
+    return (order * classes + torch.arange(classes)[:, None]).flatten(1)
+
+
+def batches(data: Weights, settings: Settings, number: int) -> Iterator[tuple[Tensor, ...]]:
+    """Inputs, labels and learning rate of each update, epoch after epoch.
+
+    An update takes the images of its step, or such as network ``number`` draws from all steps.
+    """
+    rates, inner = data["learning_rates"].flatten(), settings["inner"]
+    if not inner:
+        steps = len(data["inputs"])
+        for t, rate in enumerate(rates):
+            yield data["inputs"][t % steps], data["labels"][t % steps], rate
+        return
+    inputs, labels = data["inputs"].flatten(0, 1), data["labels"].flatten(0, 1)
+    seed = seed_of(settings["seed"], "images of held-out network", number)
+    drawn = places(inner, len(rates), len(inputs), seed)
+    for place, rate in zip(drawn, rates, strict=True):
+        yield inputs[place], labels[place], rate
+
+
+def learn(
+    module: nn.Module, start: Weights, steps: Iterator[tuple[Tensor, ...]], settings: Settings
+) -> Weights:
+    """Trains on one batch after the other; each update has its learning rate."""
     weights, memory = start, Settings()
-    for rates in data["learning_rates"]:
-        for inputs, labels, rate in zip(data["inputs"], data["labels"], rates, strict=True):
-            leaves = {n: w.detach().requires_grad_() for n, w in weights.items()}
-            outputs = functional_call(module, leaves, (inputs,))
-            loss = loss_of(outputs, labels, settings["objective"])
-            found = torch.autograd.grad(loss, [*leaves.values()], materialize_grads=True)
-            g = dict(zip(leaves, found, strict=True))
-            with torch.no_grad():
-                weights = update(settings["update_rule"], weights, g, rate, memory)
+    for inputs, labels, rate in steps:
+        leaves = {n: w.detach().requires_grad_() for n, w in weights.items()}
+        outputs = functional_call(module, leaves, (inputs,))
+        loss = loss_of(outputs, labels, settings["objective"])
+        found = torch.autograd.grad(loss, [*leaves.values()], materialize_grads=True)
+        g = dict(zip(leaves, found, strict=True))
+        with torch.no_grad():
+            weights = update(settings["update_rule"], weights, g, rate, memory)
     return weights
 
 
@@ -127,28 +157,37 @@ def measure_statistics(module: nn.Module, norms: list[Any], batches: Tensor) -> 
     module.eval()
 
 
-def real_batches(
-    path: Path, settings: Settings, dtype: torch.dtype
-) -> Iterator[tuple[Tensor, Tensor]]:
+def whitened(images: Tensor, data: Weights, epsilon: float) -> Tensor:
+    """Images without the correlation of their pixels: W (x − m), W = U (Λ + ε)^(−½) Uᵀ."""
+    mean, u, variances = (data[f"whitening/{name}"] for name in ("mean", "directions", "variances"))
+    flat, others = images.flatten(1) - mean.to(images), epsilon**-0.5
+    along = (variances.to(images) + epsilon) ** -0.5 - others
+    flat = flat * others + ((flat @ u.to(images)) * along) @ u.to(images).T
+    return flat.unflatten(1, images.shape[1:])
+
+
+def real_batches(path: Path, data: Weights, settings: Settings) -> Iterator[tuple[Tensor, Tensor]]:
     """Real inputs, normalised, and their labels."""
-    real = safetensors.torch.load_file(path)
+    real, dtype = safetensors.torch.load_file(path), getattr(torch, settings["dtype"])
     for inputs, labels in zip(real["inputs"].split(500), real["labels"].split(500), strict=True):
         if inputs.dtype == torch.uint8:
             inputs = inputs.to(dtype) / 255
             if settings["mean"]:
                 mean, std = inputs.new_tensor(settings["mean"]), inputs.new_tensor(settings["std"])
                 inputs = (inputs - mean[:, None, None]) / std[:, None, None]
+            if settings["whitening"]:
+                inputs = whitened(inputs, data, settings["whitening"])
         yield inputs if inputs.dtype == torch.int64 else inputs.to(dtype), labels
 
 
 @torch.no_grad()
-def test(module: nn.Module, path: Path, settings: Settings, dtype: torch.dtype) -> float:
+def test(module: nn.Module, path: Path, data: Weights, settings: Settings) -> float:
     """The accuracy on real data, or the mean squared error of a regression."""
     total, count = 0.0, 0
-    for inputs, labels in real_batches(path, settings, dtype):
+    for inputs, labels in real_batches(path, data, settings):
         outputs = module(inputs)
         if settings["objective"] == "regression":
-            error = (outputs - labels.reshape(outputs.shape).to(dtype)).square().mean(-1)
+            error = (outputs - labels.reshape(outputs.shape).to(outputs)).square().mean(-1)
             total += float(error.double().sum())
         else:
             called = (outputs[:, 0] > 0).long() if outputs.shape[-1] == 1 else outputs.argmax(-1)
@@ -197,13 +236,13 @@ def main(make: Callable[[], nn.Module], settings: Settings) -> None:
         else:
             seed = seed_of(settings["seed"], "held-out network", number)
             start = draw(make, like, settings["scheme"], seed)
-        trained = learn(module, start, data, settings)
+        trained = learn(module, start, batches(data, settings, number), settings)
         for name, weight in trained.items():
             own[name].data = weight
         measure_statistics(module, norms, data["inputs"])
         first = first or {n: t.detach().clone() for n, t in module.state_dict().items()}
         if chosen.test.exists():
-            values.append(test(module, chosen.test, settings, dtype))
+            values.append(test(module, chosen.test, data, settings))
     safetensors.torch.save_file(first or {}, chosen.output)
     print(f"trained weights: {chosen.output}")
     if values:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..artefact import DistilledData, load
+from ..artefact.published import published
 from ..artefact.reader import artefact_at
 from ..errors import DataDistillError, RunError
 from ..pixels import are_images, pictures_of
@@ -147,11 +148,11 @@ class Story:
             path: The run folder, or the artefact.
             state: The state of the run, if it is known; by default that of its last checkpoint.
         """
-        if not path.exists():
+        if not path.exists() and published(path) is None:
             raise RunError(f"There is no {path}.", "Name a run folder, or an artefact.")
         if not path.is_dir():
-            distilled, results = load(path), path.with_suffix(".results.json")
-            return cls(path, distilled).with_results(read_results(results), path, results)
+            artefact, results = results_at(path)
+            return cls(path, load(artefact)).with_results(read_results(results), artefact, results)
         folder = RunFolder(path)
         if folder.is_new:
             raise RunError(f"There is no run in {path}.", "Name the folder of a run.")
@@ -220,9 +221,8 @@ class Story:
 
 def results_at(path: Path) -> tuple[Path, Path]:
     """The artefact of a run folder or of itself, and its ``results.json``."""
-    if path.is_dir():
-        return artefact_at(path), RunFolder(path).results
-    return path, path.with_suffix(".results.json")
+    results = RunFolder(path).results if path.is_dir() else path.with_suffix(".results.json")
+    return artefact_at(path), results
 
 
 def _section(kind: type[S], value: Any) -> S | None:

@@ -1,6 +1,7 @@
 """The C code as a library of this machine.
 
-It is compiled once, for the host CPU, and kept in the user's cache folder (:mod:`.kept`).
+It comes with an installed package (:mod:`.shipped`), or else is compiled once, for the host CPU,
+and kept in the user's cache folder (:mod:`.kept`).
 Where that is not possible, e.g. without a compiler, torch computes everything: that takes
 longer and rounds differently, so the user is told.
 """
@@ -11,6 +12,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,12 +22,10 @@ import torch
 from ...notices import warn_once
 from ..choice import chosen
 from .kept import find, hash_of, keep, load
+from .shipped import shipped
+from .sources import FLAGS, SOURCES
 
-SOURCES = [
-    Path(__file__).with_name(f"{name}.c") for name in ("averaging", "convolution", "normalisation")
-]
 REALS = {torch.float32: "float", torch.float64: "double"}
-FLAGS = ["-O3", "-std=gnu11", "-shared", "-fPIC"]
 FOR_THIS_PROCESSOR = [["-march=native"], ["-mcpu=native"], []]  # compilers differ
 SECONDS = 120
 TURNED_OFF = "turned off"
@@ -83,6 +83,10 @@ def library(dtype: torch.dtype) -> ctypes.CDLL | None:
 
 
 def _made(real: str) -> Kernels:
+    content = shipped(real)
+    if content is not None:
+        with suppress(OSError):  # e.g. for another C library: it is compiled here
+            return Kernels(_typed(load(content)), hash_of(content))
     name = os.environ.get("CC", "cc")
     compiler = shutil.which(name)
     if compiler is None:

@@ -9,10 +9,10 @@ from .scale import Scale
 
 BASELINES = ("random real", "optimised real", "k-means", "average real")
 
-LENET: dict[str, Any] = {"iterations": 10, "batch_size": 128, "networks": 2, "keep": "last"}
-FIXED: dict[str, Any] = {"iterations": 20, "batch_size": 128, "keep": "last"}
+LENET: dict[str, Any] = {"iterations": 6, "batch_size": 128, "networks": 2, "keep": "last"}
+FIXED: dict[str, Any] = {"iterations": 10, "batch_size": 128, "keep": "last"}
 CIFAR: dict[str, Any] = {
-    "iterations": 6,
+    "iterations": 4,
     "batch_size": 128,
     "networks": 2,
     "start": "k-means",
@@ -69,7 +69,7 @@ def _adaptation(_: Scale) -> list[Part]:
         ("S → M", "svhn-to-mnist", svhn, grey),
     ):
         for kind, settings in (("fixed", FIXED), ("random", LENET)):
-            few = {**settings, "iterations": 10, "pool_networks": None, "pool_noise": 0.0}
+            few = {**settings, "iterations": 6, "pool_networks": None, "pool_noise": 0.0}
             if kind == "fixed":
                 few.pop("pool_networks")
             stand_in = f"svhn-gray-to-mnist-{kind}" if quick else f"{name}-{kind}"
@@ -90,7 +90,7 @@ def _adaptation(_: Scale) -> list[Part]:
 
 
 def _imagenet(_: Scale) -> list[Part]:
-    few: dict[str, Any] = {"iterations": 5, "size": 64, "normalization": "imagenet"}
+    few: dict[str, Any] = {"iterations": 4, "size": 64, "normalization": "imagenet"}
     return [
         Part(
             "imagenet-to-voc2007",
@@ -105,7 +105,7 @@ def _imagenet(_: Scale) -> list[Part]:
             "CUB-200",
             "ours",
             "alexnet-cub200",
-            quick={**few, "recipe": "squeezenet-cub200", "iterations": 3},
+            quick={**few, "recipe": "squeezenet-cub200", "iterations": 2},
             measured="baselines",
         ),
     ]
@@ -113,7 +113,7 @@ def _imagenet(_: Scale) -> list[Part]:
 
 def _poisoning(_: Scale) -> list[Part]:
     few: dict[str, Any] = {
-        **{"iterations": 20, "networks": 4, "learning_rate": 0.05},
+        **{"iterations": 12, "networks": 4, "learning_rate": 0.05},
         **{"pool_noise": 0.0, "rates_factor": 1.0, "averaging": 0.0},
     }
     lenet = {"recipe": "cifar10-lenet-poisoning", "augment": False}
@@ -185,7 +185,7 @@ def _one_or_many(scale: Scale) -> list[Part]:
 
 def _learning_rate(_: Scale) -> list[Part]:
     rates = {"learned": {}, "fixed 0.01": {"learn_rates": False, "learning_rate": 0.01}}
-    narrow = {**CIFAR, "model_args": ("width=8",), "iterations": 4}
+    narrow = {**CIFAR, "model_args": ("width=8",), "iterations": 3}
     rows = (
         ("mnist", "MNIST, LeNet", {}, LENET),
         ("cifar10", "CIFAR-10, VGG-11", {"model": "vgg11"}, narrow),

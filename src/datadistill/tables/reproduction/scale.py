@@ -47,9 +47,9 @@ SCALES: dict[ScaleName, Scale] = {
         "quick",
         "fast",
         networks=3,
-        pool_networks=4,
+        pool_networks=3,
         pool_preset="quick",
-        pool_settings={"epochs": 1, "batch_size": 128},
+        pool_settings={"epochs": 1, "batch_size": 256},
         counts=Counts(
             sets=2,
             drawn=4,
@@ -64,10 +64,10 @@ SCALES: dict[ScaleName, Scale] = {
             few_shot_choosing=1,
             few_shot_updates=(20,),
         ),
-        examples=6000,
+        examples=5000,
         steps=(1, 3, 10),
-        epochs=(1, 3, 6),
-        images=(1, 5),
+        epochs=(1, 3),
+        images=(1, 3),
     ),
 }
 """Quick takes minutes and says nothing about the method; paper is the paper's own."""

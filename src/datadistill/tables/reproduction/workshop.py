@@ -66,7 +66,8 @@ class Workshop:
         config = self._as_before(config, folder)
         loaded = load(replace(config, threads=self.threads))
         loaded = replace(loaded, train=self.some(loaded.train))
-        distillation, budget = loaded.prepare(), None
+        distillation = loaded.prepare()
+        budget = None if until is None else TimeBudget(until, config.iterations)
         if until is not None and folder.is_new:
             cost = measure_cost(distillation, loaded.test)
             iterations = cost.iterations_within(until - time.monotonic())

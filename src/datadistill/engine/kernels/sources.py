@@ -1,0 +1,7 @@
+"""The C code of the kernels, and how it is compiled."""
+
+from pathlib import Path
+
+NAMES = ("averaging", "convolution", "normalisation")
+SOURCES = [Path(__file__).with_name(f"{name}.c") for name in NAMES]
+FLAGS = ["-O3", "-std=gnu11", "-shared", "-fPIC"]
