@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.results import PAGE, RESULTS, Results, machine, with_tables
+from benchmarks.results import PAGES, RESULTS, Results, machine, with_tables
 from benchmarks.timing import THREADS
 from datadistill.data import data_folder
 
@@ -77,7 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     results = Results.read(options.output)
     if options.what == "page":
-        PAGE.write_text(with_tables(PAGE.read_text(), results))
+        for page in PAGES:
+            page.write_text(with_tables(page.read_text(), results))
         return 0
     for name in options.only:
         run(name, results, quick=options.quick, data_dir=data_folder(options.data_dir))

@@ -15,7 +15,9 @@ import torch
 from benchmarks.timing import THREADS
 
 RESULTS = Path(__file__).parent / "results.json"
-PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = DOCS / "performance.md"
+PAGES = (PAGE, DOCS / "beyond.md")
 PLACE = re.compile(r"(<!-- benchmarks: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 LIMITS = ("at least", "at most")
 

@@ -11,6 +11,7 @@ stopped when the ratio is known to be large enough, and the ratio is then a lowe
 import argparse
 import contextlib
 import math
+import statistics
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -198,13 +199,18 @@ def reference(
 
 def accuracy_of(distillation: Distillation, steps: Steps, networks: int) -> float:
     """The mean accuracy of networks on held-out training data."""
+    return statistics.mean(networks_of(distillation, steps, networks))
+
+
+def networks_of(distillation: Distillation, steps: Steps, networks: int) -> list[float]:
+    """The accuracy of each of some networks on held-out training data."""
     held_out = distillation.held_out
     assert held_out is not None
     some = torch.randperm(len(held_out), generator=stream(0, "measured"))[:EXAMPLES]
     data, threads = held_out.part(some, "validation"), torch.get_num_threads()
-    found = evaluate(distillation.distilled(steps, 0), data, networks=networks).mean
+    found = evaluate(distillation.distilled(steps, 0), data, networks=networks).values
     torch.set_num_threads(threads)
-    return found
+    return list(found)
 
 
 def figures(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -1,19 +1,23 @@
 """Small sound artefacts of many kinds, of which hostile ones are made."""
 
 import hashlib
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 import datadistill as dd
+from datadistill.artefact.container import read_container
 from datadistill.artefact.make import make
 from datadistill.core.distilled import Steps
 from datadistill.core.network import Network
 from datadistill.core.objective import Objective
 from datadistill.core.update import UpdateRule
+from datadistill.data.normalizing import normalized_with
 
 EXAMPLES = 20
 SHAPE = (1, 8, 8)
@@ -74,7 +78,31 @@ def bases() -> list[Base]:
         "pool": {"name": "pool", "identity": "0" * 64, "networks": 3, "seen": "0" * 48},
     }
     made[3].header["schedule"]["inner"] = {"images": 1, "classes": 3}
-    return [*made, _base(linear, soft=True)]
+    return [*made, _base(linear, soft=True), *_stored()]
+
+
+def _stored() -> list[Base]:
+    """Artefacts that store something else in place of their inputs, or a whitening."""
+    draws = torch.Generator().manual_seed(0)
+    pixels = torch.randint(0, 256, (30, *SHAPE), generator=draws, dtype=torch.uint8)
+    data = dd.LabelledData(pixels, torch.arange(30) % 3, name="digits")
+    white = normalized_with("zca", data, data)[0]
+    shared: dict[str, Any] = {"iterations": 1, "networks": 1, "batch_size": 9, "test_networks": 3}
+    linear = dd.models.Linear(size=8, classes=3)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "made.safetensors")
+        found: list[Base] = []
+        for real, settings in (
+            (white, {"parametrisation": "bases", "bases": 2, "labels": "soft"}),
+            (white, {"inner_batch": 1, "steps": 2, "labels": "clipped"}),
+            (data, {"parametrisation": "low-resolution", "view": "shift"}),
+            (data, {"parametrisation": "bases", "bases": 2, "downscale": 2, "steps": 2}),
+        ):
+            test = real.part(torch.arange(EXAMPLES), "test")
+            given: dict[str, Any] = shared | settings
+            dd.distill(real, linear, test=test, **given).save(path)
+            found.append(Base(*read_container(path)))
+    return found
 
 
 def _base(

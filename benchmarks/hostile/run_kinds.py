@@ -18,10 +18,8 @@ from tests.runs.helpers import go
 from torch import nn
 
 import datadistill as dd
-from datadistill.artefact.container import decode, encode, read_container
 from datadistill.models import load_weights
 from datadistill.runs.recipes import read_recipe, recipe_names
-from datadistill.runs.store.checkpoint import check_like, read_checkpoint
 from datadistill.runs.store.folder import RunFolder
 from datadistill.runs.store.metrics import read_metrics
 from datadistill.runs.store.yaml_files import read_config
@@ -37,9 +35,8 @@ from .kinds import (
     in_json,
     in_zip,
 )
-from .mutation import changed, changed_lines, changed_value
+from .mutation import changed, changed_lines
 
-STEP = "step-00000012.safetensors"
 SHAPE = (1, 8, 8)
 
 
@@ -68,40 +65,8 @@ def _of_pool(name: str, folder: Path) -> Path:
     return folder / next(p.name for p in sorted(folder.iterdir()) if p.name.startswith(name))
 
 
-def _use_checkpoint(path: Path) -> None:
-    read_checkpoint(path)
-    found, original = (
-        read_container(p, "checkpoint") for p in (path, _run() / "checkpoints" / STEP)
-    )
-    same = found[0].keys() == original[0].keys() and all(
-        torch.equal(found[0][name], tensor) for name, tensor in original[0].items()
-    )
-    if not same or found[1] != original[1]:
-        raise SilentChangeError
-
-
-def _use_whole_checkpoint(path: Path) -> None:
-    """A checkpoint with a valid hash: what resume checks, then its numbers."""
-    found, original = read_checkpoint(path), read_checkpoint(_run() / "checkpoints" / STEP)
-    best = original.state.best
-    assert best is not None
-    check_like(found.state, original.state.distiller, best.steps)
-    check_finite(*read_container(path, "checkpoint")[0].values())
-    _check_plain_numbers(found.config.mapping())
-
-
-def _hashed_again(content: bytes, draw: random.Random) -> bytes:
-    tensors, header = decode(content, "checkpoint", "valid")
-    if draw.random() < 0.5:
-        header = changed_value(header, draw)
-        header = header if isinstance(header, dict) else {"schema_version": header}
-    else:
-        name = draw.choice(sorted(tensors))
-        tensors[name] = _another(tensors[name], draw)
-    return encode(tensors, header, "checkpoint")
-
-
-def _another(tensor: torch.Tensor, draw: random.Random) -> torch.Tensor:
+def another(tensor: torch.Tensor, draw: random.Random) -> torch.Tensor:
+    """A tensor of another shape, type or with other values."""
     match draw.randrange(6):
         case 0:
             return tensor.flatten()[: draw.randrange(4)]
@@ -138,18 +103,19 @@ def _make_results(folder: Path) -> Path:
     return path
 
 
-def _check_plain_numbers(value: Any) -> None:
+def check_plain_numbers(value: Any) -> None:
+    """Raises an error unless all numbers in plain data are finite."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list | tuple):
         for one in value:
-            _check_plain_numbers(one)
+            check_plain_numbers(one)
     elif isinstance(value, float) and not math.isfinite(value):
         raise NotFiniteError
 
 
 def _use_config(path: Path) -> None:
-    _check_plain_numbers(read_config(path).mapping())
+    check_plain_numbers(read_config(path).mapping())
 
 
 def _make_recipe(folder: Path) -> Path:
@@ -161,7 +127,7 @@ def _make_recipe(folder: Path) -> Path:
 
 def _use_recipe(path: Path) -> None:
     for preset in ("fast", "paper"):
-        _check_plain_numbers(read_recipe(str(path), preset).config.mapping())
+        check_plain_numbers(read_recipe(str(path), preset).config.mapping())
 
 
 def _use_pool(path: Path) -> None:
@@ -233,9 +199,9 @@ def _other_images(content: bytes, draw: random.Random) -> bytes:
     images, labels = torch.randn(6, *SHAPE), torch.arange(6) % 3
     soft = draw.choice((labels, torch.rand(6, 3), labels.to(torch.uint16)))
     if draw.random() < 0.5:
-        images = _another(images, draw)
+        images = another(images, draw)
     else:
-        labels = _another(soft, draw)
+        labels = another(soft, draw)
     one = torch.zeros(1)
     held: list[Callable[[], object]] = [
         lambda: {"images": images, "labels": labels},
@@ -270,13 +236,6 @@ def _named(name: str, make: Any) -> Any:
 
 
 KINDS = (
-    Kind("checkpoint", _named(f"checkpoints/{STEP}", _of_run), _use_checkpoint),
-    Kind(
-        "checkpoint, hashed again",
-        _named(f"checkpoints/{STEP}", _of_run),
-        _use_whole_checkpoint,
-        _hashed_again,
-    ),
     Kind("metrics", _named("metrics.jsonl", _of_run), _use_metrics, either(changed, changed_lines)),
     Kind("config", _named("config.yaml", _of_run), _use_config, either(changed, changed_lines)),
     Kind("results", _make_results, _use_results, either(changed, in_json)),

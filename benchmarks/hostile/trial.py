@@ -12,11 +12,13 @@ from pathlib import Path
 
 from datadistill.errors import DataDistillError
 
-from . import data_kinds, run_kinds
+from . import checkpoint_kinds, data_kinds, run_kinds
 from .counts import Counts
 from .kinds import Kind, NotFiniteError, SilentChangeError
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (*run_kinds.KINDS, *data_kinds.KINDS)}
+KINDS: dict[str, Kind] = {
+    kind.name: kind for kind in (*checkpoint_kinds.KINDS, *run_kinds.KINDS, *data_kinds.KINDS)
+}
 CASES = Path(__file__).parent / "cases"
 """Files that broke a promise once: KIND/NAME."""
 SECONDS = 10.0

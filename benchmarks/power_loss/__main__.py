@@ -43,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for command in (one for one in COMMANDS if one.name in options.only):
         begin, losses, failures = time.monotonic(), Campaign(command), Campaign(command)
         ways = all_fates(range(max(2, math.ceil(options.count / len(losses.points)) - 6)))
+        losses.keep_promises()
         losses.lose_power(itertools.product(losses.points, ways))
         failures.fail(failing_cases(failures.calls))
         for what, campaign in (("power losses", losses), ("failing calls", failures)):

@@ -1,6 +1,7 @@
 """Breaks a command off in every way, runs it again, and compares."""
 
 import contextlib
+import itertools
 import tempfile
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
@@ -8,7 +9,8 @@ from pathlib import Path
 
 from benchmarks.power_loss.calls import Failing
 from benchmarks.power_loss.commands import Command, contents
-from benchmarks.power_loss.disk import Fates, Recorder, Tree, lay_out, tree_of
+from benchmarks.power_loss.disk import Fates, Recorder, Tree, all_fates, lay_out, tree_of
+from benchmarks.power_loss.order import out_of_order
 from datadistill.errors import DataDistillError
 from datadistill.files import TEMPORARY
 
@@ -70,14 +72,27 @@ class Campaign:
         """Cuts the power after so many changes; then the command is run again."""
         for point, fates in cases:
             name = f"{self.command.name}, power loss after change {point}, kept: {fates.name}"
-            tree = self.record.disk(point).after(fates)
-            written = self.record.disk(point).after(ALL)
-            for one in self._promised(point):
-                if tree.get(one) != written[one]:
-                    self.outcome.defects.append(f"{name}: {one} is lost")
+            tree = self._after(point, fates, name)
             with _place() as folder:
                 lay_out(tree, folder)
                 self._again(folder, name)
+
+    def keep_promises(self) -> None:
+        """Looks at what is left after every power loss; the command is not run again."""
+        self.outcome.defects += out_of_order(self.record)
+        for point, fates in itertools.product(self.points, all_fates(range(2))):
+            self._after(point, fates, f"{self.command.name}, change {point}, kept: {fates.name}")
+
+    def _after(self, point: int, fates: Fates, name: str) -> Tree:
+        """What a power loss leaves; a file that is missing or damaged is a defect."""
+        tree = self.record.disk(point).after(fates)
+        written = self.record.disk(point).after(ALL)
+        promised = self._promised(point)
+        for one, content in written.items():
+            of_it = one in promised or any(one.startswith(f"{above}/") for above in promised)
+            if of_it and tree.get(one, b"lost") != content:
+                self.outcome.defects.append(f"{name}: {one} is lost")
+        return tree
 
     def fail(self, cases: Iterable[tuple[int, int, bool]]) -> None:
         """Lets a call fail, once or for ever; then the disk is well and the command run again."""
@@ -108,7 +123,10 @@ class Campaign:
         promised: set[str] = set()
         for kind, *what in self.record.changes[:point]:
             if kind == "rename" and self.command.finished in what[1]:
-                named.add(str(Path(what[1]).relative_to(self.record.folder)))
+                place = Path(what[1]).relative_to(self.record.folder)
+                if any(map(TEMPORARY.fullmatch, place.parts)):
+                    continue  # it may become a part of a whole
+                named.add(str(place))
                 promised -= named  # the one before may be there yet
             elif kind == "remove":
                 promised.discard(str(Path(what[0]).relative_to(self.record.folder)))

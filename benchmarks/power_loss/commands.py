@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 import datadistill as dd
 from benchmarks.power_loss.disk import Tree
+from datadistill.data.normalizing import normalized_with
 from datadistill.engine import ALONE
 from datadistill.pools.pretraining import Pretraining
 from datadistill.pools.settings import PoolSettings
@@ -82,35 +83,66 @@ class Remembering(Distillation):
         return _KNOWN[key]
 
 
+KINDS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "bases": {
+        **{"parametrisation": "bases", "bases": 2, "normalization": "zca", "view": "shift"},
+        **{"labels": "soft", "inner_batch": 1, "averaging": 0.9, "clip_factor": 3.0},
+    },
+    "ridge": {"initialization": "random", "adjoint": "ridge-head", "labels": "logits"},
+}
+"""Settings that bring state of their own into checkpoints and artefacts."""
+
+
+def _data(kind: str) -> dd.LabelledData:
+    inputs = torch.randn(40, 1, 4, 4, generator=torch.Generator().manual_seed(0))
+    if kind != "bases":
+        return dd.LabelledData(inputs, torch.arange(40) % 2, name="clouds")
+    bright = (255 * inputs.sigmoid()).byte()
+    pixels = dd.LabelledData(bright, torch.arange(40) % 2, name="clouds")
+    return normalized_with("zca", pixels, pixels)[0]
+
+
 @cache
-def _distillation(iterations: int) -> Distillation:
-    random = torch.Generator().manual_seed(0)
-    inputs = torch.randn(40, 1, 4, 4, generator=random)
-    data = dd.LabelledData(inputs, torch.arange(40) % 2, name="clouds")
+def _distillation(iterations: int, kind: str = "plain") -> Distillation:
+    data = _data(kind)
     settings: dict[str, Any] = {
         **{"data": data.name, "model": "linear", "initialization": "fixed", "keep": "best"},
         **{"steps": 1, "epochs": 1, "networks": 1, "batch_size": 8, "iterations": iterations},
         **{"validate_every": 2, "checkpoint_every": 1, "validation": 0.2, "test_networks": 1},
         **{"outer_schedule": "periods", "threads": 1, "engine": "plain"},
+        **KINDS[kind],
     }
     module = dd.models.Linear(channels=1, size=4, classes=2)
     plain = Distillation.prepare(config_from(settings), data, module)
     return Remembering(**{one.name: getattr(plain, one.name) for one in fields(plain)})
 
 
-def _run(folder: Path, iterations: int = ITERATIONS, stop: int | None = None) -> None:
+def _run(
+    folder: Path, iterations: int = ITERATIONS, stop: int | None = None, kind: str = "plain"
+) -> None:
     def progress(told: Progress) -> None:
         if told.stage == "distilling" and told.done == stop:
             raise KeyboardInterrupt
 
-    distillation = _distillation(iterations)
+    distillation = _distillation(iterations, kind)
     Run(distillation, RunFolder(folder / "runs/small"), progress=progress).go()
 
 
-def _stopped(folder: Path) -> None:
+def _stopped(folder: Path, kind: str = "plain") -> None:
     """A run that was killed after outer step 3, which it had no time to save."""
     with contextlib.suppress(KeyboardInterrupt):
-        _run(folder, stop=3)
+        _run(folder, stop=3, kind=kind)
+
+
+def _resuming(kind: str) -> Command:
+    """A run with state of its own that is resumed."""
+    return Command(
+        f"resume {kind}",
+        lambda folder: _run(folder, kind=kind),
+        lambda folder: _stopped(folder, kind),
+        finished="checkpoints/step-",
+    )
 
 
 @cache
@@ -149,11 +181,21 @@ def _save(folder: Path) -> None:
     distillation.last(distillation.start()).save(folder / "new" / "place" / "mine.safetensors")
 
 
+def _export(folder: Path) -> None:
+    made = folder / "new" / "exported"
+    if not made.exists():  # else it is there whole
+        distillation = _distillation(ITERATIONS)
+        dd.export(distillation.last(distillation.start()), made, "dd-ranking")
+
+
 COMMANDS = (
     Command("distil", _run, finished="checkpoints/step-"),
     Command("resume", _run, _stopped, finished="checkpoints/step-"),
     Command("extend", lambda folder: _run(folder, MORE), _run, finished="checkpoints/step-"),
+    _resuming("bases"),
+    _resuming("ridge"),
     Command("pretrain", _pretrain, finished=".safetensors"),
     Command("evaluate", _evaluate, _artefact, finished=".results.json"),
     Command("save", _save, finished=".safetensors"),
+    Command("export", _export, finished="exported"),
 )

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from .pools import Pool, PoolInit
     from .progress import Progress
     from .report import Report, report
-    from .runs import RunConfig, distill, pretrain, resume
+    from .runs import RunConfig, Tuned, distill, pretrain, resume, tune
     from .tables import (
         Robustness,
         TableSettings,
@@ -108,6 +108,7 @@ __all__ = [
     "StoredGraph",
     "TableSettings",
     "Truncated",
+    "Tuned",
     "UpdateRule",
     "View",
     "WeightDecay",
@@ -130,6 +131,7 @@ __all__ = [
     "report",
     "reproduce",
     "resume",
+    "tune",
     "verify",
     "views",
 ]

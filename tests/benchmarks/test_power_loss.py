@@ -1,8 +1,11 @@
 """A sample of power losses and failing calls; all of them: python -m benchmarks.power_loss."""
 
 import errno
+import itertools
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from benchmarks.power_loss.__main__ import failing_cases
@@ -10,11 +13,18 @@ from benchmarks.power_loss.calls import Failing
 from benchmarks.power_loss.campaign import Campaign
 from benchmarks.power_loss.commands import COMMANDS, Command
 from benchmarks.power_loss.disk import FATES, Fates, Recorder, Tree, all_fates, lay_out, tree_of
+from benchmarks.power_loss.order import out_of_order
 
 from datadistill import files
 
 LOSSES, FAILURES = 12, 12
-SLOW = {"distil": 2, "resume": 2, "extend": 2}  # parts of the sample
+SLOW = {
+    "distil": 2,
+    "resume": 2,
+    "extend": 2,
+    "resume bases": 4,
+    "resume ridge": 4,
+}  # parts of the sample
 NOTHING, ALL = all_fates(range(0))[:2]
 
 
@@ -38,22 +48,59 @@ def test_a_command_that_was_broken_off_ends_in_the_same_bytes(command: Command) 
     assert found.told
 
 
-@pytest.mark.parametrize("stage", ["sync", "sync_folder"])
-@pytest.mark.parametrize("command", ["distil", "pretrain", "evaluate", "save"])
-def test_a_write_that_does_not_sync_is_found_out(
-    command: str, stage: str, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture(scope="module")
+def undisturbed() -> dict[str, Campaign]:
+    return {command.name: Campaign(command) for command in COMMANDS}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_nothing_that_was_promised_is_lost_at_any_point(
+    command: Command, undisturbed: dict[str, Campaign]
 ) -> None:
-    monkeypatch.setattr(files, stage, print)
+    campaign = undisturbed[command.name]
+    campaign.keep_promises()
+    assert campaign.outcome.defects == []
+
+
+def do_nothing(*_: object) -> None:
+    """In place of a sync."""
+
+
+def copy(temporary: Path, path: Path) -> None:
+    """In place of a rename: a reader sees half of it."""
+    files.write(path, temporary.read_bytes())
+    files.remove(temporary)
+
+
+MUTANTS: dict[str, tuple[Any, str, Callable[..., None], str]] = {
+    "bytes are not synced": (files, "sync", do_nothing, "before its bytes are synced"),
+    "names are not synced": (files, "sync_folder", do_nothing, "is not synced before"),
+    "a copy, not a rename": (files, "rename", copy, "is written in place"),
+    "the log is not synced": (files.Appended, "sync", do_nothing, "lines that are not synced"),
+}
+
+
+WITHOUT_LOG = [mutant for mutant in MUTANTS if "log" not in mutant]
+
+
+@pytest.mark.parametrize(
+    ("command", "mutant"),
+    [
+        *(("resume", mutant) for mutant in MUTANTS),
+        *itertools.product(("pretrain", "evaluate", "save"), WITHOUT_LOG),
+    ],
+)
+def test_a_write_that_is_not_whole_and_synced_is_found_out(
+    command: str, mutant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, name, instead, defect = MUTANTS[mutant]
+    monkeypatch.setattr(place, name, instead)
     campaign = Campaign(named(command))
-    fates = Fates("names", lambda: "torn", lambda: True) if stage == "sync" else NOTHING
-    if stage == "sync_folder":  # a name counts as promised once its write has returned
-        tree = campaign.record.disk(len(campaign.record.changes)).after(fates)
-        assert tree != campaign.whole
-        assert not [name for name in tree if name.endswith((".safetensors", "results.json"))]
-        return
-    tree = campaign.record.disk(len(campaign.record.changes)).after(fates)
-    names = [n for n, content in tree.items() if content != campaign.whole[n]]
-    assert [n for n in names if named(command).finished in n]
+    assert any(defect in one for one in out_of_order(campaign.record))
+    if mutant == "bytes are not synced":
+        monkeypatch.undo()
+        campaign.keep_promises()
+        assert any(one.endswith(" is lost") for one in campaign.outcome.defects)
 
 
 def test_an_error_that_is_not_ours_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,16 @@ def test_any_torch_dataset_will_do() -> None:
         assert data.labels.tolist() == [0, 1]
 
 
+def test_a_list_of_pairs_is_a_data_set() -> None:
+    images = pixels(6, 8, 8)
+    pairs = [
+        (Image.fromarray(one), int(label)) for one, label in zip(images, LABELS[:6], strict=True)
+    ]
+    found, wanted = as_data(pairs), as_data((images, LABELS[:6]))
+    assert torch.equal(found.inputs[:], wanted.inputs[:])
+    assert torch.equal(found.labels, wanted.labels)
+
+
 def test_labelled_data_are_left_alone() -> None:
     data = LabelledData(torch.zeros(2, 3), torch.tensor([0, 1]))
     assert as_data(data) is data

@@ -4,6 +4,7 @@ import ast
 import os
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -89,6 +90,14 @@ def figure(text: str) -> str:
 def claimed(distilled: dd.DistilledData) -> str:
     assert distilled.claim
     return str(distilled.claim).partition(" %")[0].partition(" mean")[0]
+
+
+def test_the_line_that_is_shown_runs_from_a_shell(digits: Digits, tmp_path: Path) -> None:
+    distilled = dd.distill(digits[0], small(), initialization=dd.FixedInit(), **SETTINGS)
+    (note,) = dd.export(distilled, tmp_path / "my script")
+    line = note.partition(" trains the network")[0]
+    assert shlex.split(line) == ["python", str(tmp_path / "my script" / "train.py")]
+    assert (tmp_path / "my script" / "train.py").is_file()
 
 
 def test_the_script_runs_with_torch_and_safetensors_only_to_the_digit(

@@ -12,6 +12,7 @@ from torch.utils.data import Dataset
 from .. import models
 from ..core.device import DeviceLike, resolve_device
 from ..core.distilled import Steps
+from ..core.grad_mode import with_gradients
 from ..core.initialization import FixedInit, Initialization, networks_for
 from ..core.network import Network, Weights
 from ..core.objective import Objective
@@ -228,6 +229,7 @@ class DistilledData(Dataset[tuple[Tensor, Tensor]]):
         return record is None or bool(self.pool and self.pool.origin.identity == record.identity)
 
     @typed
+    @with_gradients
     def train(
         self,
         module: nn.Module | None = None,

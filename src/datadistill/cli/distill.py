@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 from tyro.constructors import StructConstructorSpec, StructFieldSpec, StructTypeInfo
@@ -33,7 +34,6 @@ FIRST = (
     *("iterations", "time_budget", "run_folder"),
 )
 """The settings that people change first, in the order of the help."""
-NO_FLAGS = ("config", "named")
 FEW_OUTER_STEPS = 10
 """So short a run is over before its cost is measured."""
 Recipe = Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[RECIPE]")]
@@ -69,6 +69,7 @@ class Distill(Common):
     """Replace the run in this folder, if there is one."""
     config: RunConfig = field(default_factory=RunConfig)
     named: frozenset[str] = frozenset()  # the settings that stand on the command line
+    no_flags: ClassVar[tuple[str, ...]] = ("config", "named")
 
     def run(self) -> None:
         """Distils, tests once on the test set, and writes the artefact and its picture."""
@@ -78,7 +79,7 @@ class Distill(Common):
         from ..runs.store.tensorboard import check_installed
         from ..runs.team.processes import together
 
-        config = _lasting(self.config)
+        config = lasting(self.config)
         named = {name: getattr(config, name) for name in CODE_SETTINGS}
         if is_worker():
             follow_torchrun(named)
@@ -127,10 +128,9 @@ class Distill(Common):
                 most = distillation.config.iterations if "iterations" in self.named else None
                 budget = TimeBudget(deadline - cost.test - cost.validation, most)
             self.say(_cost_text(config, cost))
-        if self.dry_run:
-            for line in speed_lines(distillation, cost):
+            for line in speed_lines(distillation, cost) if self.dry_run else ():
                 self.say(line)
-        else:
+        if not self.dry_run:
             planned = distillation.with_config(config)
             if self.overwrite:
                 folder.clear()
@@ -145,7 +145,7 @@ class Distill(Common):
         given = {name: getattr(self.config, name) for name in self.named}
         if self.recipe is None:
             found = preset_settings(self.preset, given)
-            return Distill(config=config_from(found)) if found else None
+            return type(self)(config=config_from(found)) if found else None
         recipe = read_recipe(self.recipe, self.preset, given)
         from ..runs.experiment import CODE_SETTINGS, check_no_code
 
@@ -154,7 +154,7 @@ class Distill(Common):
         given = {name: value for name, value in said.items() if value != getattr(default, name)}
         # Code that a flag overrides does not run.
         check_no_code(replace(recipe.config, **given), str(recipe.path), said)
-        return Distill(config=recipe.config)
+        return type(self)(config=recipe.config)
 
     def _folder(self) -> RunFolder:
         from ..runs.store.folder import RunFolder, free_folder
@@ -211,10 +211,11 @@ class Distill(Common):
 @REGISTRY.struct_rule
 def _flags(info: StructTypeInfo) -> StructConstructorSpec | None:
     """The flags of ``distill``: those that people change first, then the settings in groups."""
-    if info.type is not Distill:
+    if info.type not in (Distill, *Distill.__subclasses__()):
         return None
+    command: type[Distill] = info.type
     config = info.default.config if isinstance(info.default, Distill) else RunConfig()
-    own = {flag.name: flag for flag in flags(Distill, info.default, skip=NO_FLAGS)}
+    own = {flag.name: flag for flag in flags(command, info.default, skip=command.no_flags)}
     settings = {flag.name: flag for flag in flags(RunConfig, config)}
     common = [field.name for field in fields(Common)]
     names = dict.fromkeys([*FIRST, *(name for name in own if name not in common), *common])
@@ -222,9 +223,8 @@ def _flags(info: StructTypeInfo) -> StructConstructorSpec | None:
         StructFieldSpec(group.__name__, _titled(group, title), _part(config, group), group.__doc__)
         for title, group in GROUPS.items()
     ]
-    return StructConstructorSpec(
-        _distill, (*(settings.get(name) or own[name] for name in names), *groups)
-    )
+    first = (settings.get(name) or own[name] for name in names)
+    return StructConstructorSpec(partial(_made, command), (*first, *groups))
 
 
 @REGISTRY.struct_rule
@@ -244,15 +244,15 @@ def _part(config: RunConfig, group: type[Settings]) -> Settings:
     return group(**{field.name: getattr(config, field.name) for field in fields(group)})
 
 
-def _distill(**values: Any) -> Distill:
+def _made(command: type[Distill], **values: Any) -> Distill:
     """The command from its flags, in which the settings stand in groups."""
     settings = {name: values.pop(name) for name in FIRST if name in NAMES}
     for group in GROUPS.values():
         settings |= values.pop(group.__name__)
-    return Distill(config=RunConfig(**settings), **values)
+    return command(config=RunConfig(**settings), **values)
 
 
-def _lasting(config: RunConfig) -> RunConfig:
+def lasting(config: RunConfig) -> RunConfig:
     """Paths that are still right when the run is resumed from another folder."""
     from ..data import DATA_SETS
     from ..runs.initialization import weights_file

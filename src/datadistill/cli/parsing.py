@@ -33,11 +33,13 @@ from .report import Report
 from .reproduce import Reproduce
 from .resume import Resume
 from .train import Train
+from .tune import Tune
 from .verify import Verify
 
 Command = (
     Quickstart
     | Distill
+    | Tune
     | Resume
     | Pretrain
     | Train
@@ -55,6 +57,7 @@ Command = (
 COMMANDS: dict[str, type[Command]] = {
     "quickstart": Quickstart,
     "distill": Distill,
+    "tune": Tune,
     "resume": Resume,
     "pretrain": Pretrain,
     "train": Train,
@@ -189,7 +192,9 @@ def _told(text: str) -> str:
 
 def _check_yes_no(name: str, words: list[str]) -> None:
     """Refuses ``--augment True``, the form that yes/no settings had before."""
-    known = yes_no(COMMANDS[name]) | (yes_no(RunConfig) if name == "distill" else {})
+    known = yes_no(COMMANDS[name]) | (
+        yes_no(RunConfig) if issubclass(COMMANDS[name], Distill) else {}
+    )
     for flag, value in itertools.pairwise("=".join(words).split("=")):
         yes = flag.replace("_", "-").replace("--no-", "--", 1)
         if yes in known and value in ("True", "False", "None"):

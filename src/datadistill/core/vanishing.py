@@ -6,7 +6,7 @@ from torch import Tensor
 from ..errors import NonFiniteError, ZeroGradientError
 from .distiller import DistillerState
 from .network import Network
-from .parametrisation import RATES
+from .parametrisation import LABELS, RATES, RULE
 
 FIRST_STEPS, REJECTIONS_ALLOWED = 3, 5
 
@@ -38,7 +38,7 @@ def check_gradient(network: Network, state: DistillerState, loss: float) -> None
     """
     # The mean of all gradients so far: a single one that is not 0 shows in it.
     means = state.adam.first
-    inputs = [mean for name, mean in means.items() if name not in (RATES, "labels")]
+    inputs = [mean for name, mean in means.items() if name not in (RATES, LABELS, RULE)]
     if loss == 0 or any(bool(mean.any()) for mean in inputs or means.values()):
         return
     cause = "" if _sees_inputs(network) else f" The outputs of {network.name} have no gradient."

@@ -55,6 +55,8 @@ def as_data(
 
 
 def _read(source: Any, where: str) -> tuple[torch.Tensor, torch.Tensor, Names]:
+    if isinstance(source, list) and _are_items(source):
+        return _items(source, where)
     if isinstance(source, tuple | list):
         return _pair(source, where)
     if isinstance(source, DataLoader):
@@ -68,6 +70,16 @@ def _read(source: Any, where: str) -> tuple[torch.Tensor, torch.Tensor, Names]:
     if isinstance(source, Dataset):
         return _items(source, where)
     raise DataError(f"{type(source).__name__} is not a data set.", REMEDY)
+
+
+def _are_items(source: list[Any]) -> bool:
+    """Whether a list is a data set of (input, label) pairs, and not itself a pair."""
+    pairs = (isinstance(one, Mapping) or _is_pair(one) for one in source)
+    return len(source) > 2 and all(pairs)
+
+
+def _is_pair(item: object) -> bool:
+    return isinstance(item, tuple) and len(item) == 2
 
 
 def _pair(source: Any, where: str) -> tuple[torch.Tensor, torch.Tensor, Names]:

@@ -11,6 +11,7 @@ from torch import nn
 from ..artefact import DistilledData
 from ..artefact.real_data import statistics_data
 from ..core.device import DeviceLike
+from ..core.grad_mode import with_gradients
 from ..core.objective import OwnObjective
 from ..engine.side_by_side import DEFAULT_BYTES
 from ..engine.team import ALONE, Team
@@ -28,6 +29,7 @@ from .testing import test_networks as test_networks
 
 
 @typed
+@with_gradients
 def evaluate(
     distilled: DistilledData | str | Path,
     data: Any,
@@ -70,6 +72,7 @@ def evaluate(
 
 
 @typed
+@with_gradients
 def learning_curve(
     distilled: DistilledData | str | Path,
     data: Any,

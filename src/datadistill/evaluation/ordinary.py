@@ -13,6 +13,7 @@ from ..artefact import DistilledData
 from ..core.device import DeviceLike
 from ..core.distilled import Step, Steps
 from ..core.engine import Engine
+from ..core.grad_mode import with_gradients
 from ..core.network import Weights
 from ..core.random import stream
 from ..core.settings import MOST
@@ -124,6 +125,7 @@ class OrdinaryTraining:
 
 
 @typed
+@with_gradients
 def evaluate_ordinary(
     distilled: DistilledData | str | Path,
     data: Any,

@@ -8,6 +8,7 @@ from torch import nn
 
 from ..artefact import Claim, DistilledData
 from ..core.device import DeviceLike
+from ..core.grad_mode import with_gradients
 from ..core.values import short
 from ..data import LabelledData, as_data
 from ..data.running_statistics import BATCH, DISTILLED, name_of
@@ -199,6 +200,7 @@ def check_measurable(distilled: DistilledData, most_networks: int = MOST_NETWORK
 
 
 @typed
+@with_gradients
 def verify(
     distilled: DistilledData,
     data: Any,

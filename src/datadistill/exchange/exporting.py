@@ -1,11 +1,13 @@
 """Distilled data in the formats of other software."""
 
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..artefact import DistilledData, load
 from ..artefact.real_data import real_data
+from ..core.grad_mode import with_gradients
 from ..errors import ConfigError, FileError, did_you_mean
 from ..files import reporting
 from ..folders import filling
@@ -23,12 +25,12 @@ WRITERS: dict[str, Callable[[DistilledData, Path], list[str]]] = {
     "hugging-face": write_hugging_face,
 }
 SCRIPT = "script"
-NEEDED = "torch and safetensors"
 FORMATS = (SCRIPT, *WRITERS)
 """The formats of :func:`export`."""
 
 
 @typed
+@with_gradients
 def export(
     distilled: DistilledData | str | Path,
     folder: str | Path,
@@ -82,7 +84,8 @@ def export(
     with filling(folder) as place:
         if form == SCRIPT:
             write_script(distilled, place, test, own)
-            return [f"python {folder / 'train.py'} trains the network; it needs {NEEDED}."]
+            line = shlex.join(["python", str(folder / "train.py")])
+            return [f"{line} trains the network; it needs torch and safetensors."]
         notes = WRITERS[form](distilled, place)
     return [note.format(folder=repr(str(folder))) for note in notes]
 

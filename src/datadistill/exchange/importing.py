@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from ..artefact import DistilledData
 from ..artefact.make import make
 from ..core.distilled import Steps
+from ..core.grad_mode import with_gradients
 from ..core.initialization import RandomInit
 from ..core.network import Network
 from ..core.objective import Classification
@@ -24,6 +25,7 @@ RATE = 0.01
 
 
 @typed
+@with_gradients
 def import_images(
     images: str | Path,
     labels: str | Path | None = None,

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from ..core.device import DeviceLike, resolve_device
+from ..core.grad_mode import with_gradients
 from ..core.network import Network
 from ..data import LabelledData, as_data
 from ..data.fingerprint import data_hash, same_data
@@ -39,6 +40,7 @@ TRIAL_UPDATES, TRIAL_SECONDS = 10, 1.0
 
 
 @typed
+@with_gradients
 def pretrain(
     train: Any,
     module: nn.Module,

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from .config import RunConfig
     from .distilling import distill
     from .resuming import resume
+    from .tuning.tuning import Tuned, tune
 else:
     __getattr__, __dir__ = on_first_use(__name__)
 
-__all__ = ["RunConfig", "distill", "pretrain", "resume"]
+__all__ = ["RunConfig", "Tuned", "distill", "pretrain", "resume", "tune"]

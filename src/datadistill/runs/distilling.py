@@ -13,6 +13,7 @@ from .. import data, models
 from ..artefact import DistilledData
 from ..core.adjoint import Adjoint
 from ..core.device import DeviceLike, resolve_device, resolve_dtype
+from ..core.grad_mode import with_gradients
 from ..core.initialization import Initialization
 from ..core.objective import Objective
 from ..core.parametrisation import Parametrisation
@@ -42,6 +43,7 @@ OPTIONS = ("size", "channels", "augment", "normalization")
 """Settings with which data are loaded by name."""
 
 
+@with_gradients
 def distill(
     train: Any,
     module: nn.Module | str,
@@ -118,11 +120,11 @@ def distill(
     }
     given, names = separate(seams)
     check_given_once(given, others)
-    place, (real, tested) = resolve_device(device), _real_data(train, test, others)
+    place, (real, tested) = resolve_device(device), real_data(train, test, others)
     if _has_classes(given.objective, names.get("objective")):
         real = from_zero(as_classes(real))
         check_several_classes(real)
-    module, model = _network(module, real, others)
+    module, model = found_network(module, real, others)
     named = {
         "data": _lasting(train) if isinstance(train, str | Path) else real.name,
         "model": model,
@@ -180,7 +182,7 @@ def _of_one_process(config: RunConfig) -> RunConfig:
     return config
 
 
-def _real_data(
+def real_data(
     train: Any, test: Any, settings: dict[str, Any]
 ) -> tuple[LabelledData, LabelledData | None]:
     """The training and the test data, in whatever form they are given."""
@@ -226,7 +228,7 @@ def _lasting(name: str | Path) -> str:
     return str(Path(name).absolute()) if own else str(name)
 
 
-def _network(
+def found_network(
     module: nn.Module | str, real: LabelledData, settings: dict[str, Any]
 ) -> tuple[nn.Module, str]:
     """The network and its name."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..artefact import DistilledData
+from ..core.grad_mode import with_gradients
 from ..errors import ConfigError, RunError
 from ..given import typed
 from ..hints import command
@@ -31,6 +32,7 @@ Team = Callable[[int], AbstractContextManager[Processes]]
 
 
 @typed
+@with_gradients
 def resume(
     run: str | Path,
     *,

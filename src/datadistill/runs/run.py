@@ -204,7 +204,7 @@ class Run:
         tensorboard = self.distillation.config.tensorboard
         with board(self.folder.tensorboard, state.outer_step, tensorboard) as draw:
             while state.outer_step < (config := run.distillation.config).iterations:
-                if team.agreed.end:
+                if team.agreed.end and state.outer_step:
                     self.tell(f"The time budget ended after {state.outer_step:,} outer steps.")
                     ended = replace(config, iterations=state.outer_step)
                     return run._planned(ended, state, saver), state

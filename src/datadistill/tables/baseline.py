@@ -8,6 +8,7 @@ from ..artefact import DistilledData
 from ..artefact.real_data import real_data
 from ..baselines import Baseline, Layout
 from ..baselines.paper import PaperSetting, paper_figures
+from ..core.grad_mode import with_gradients
 from ..core.initialization import networks_for
 from ..core.network import Network
 from ..core.objective import Classification
@@ -33,6 +34,7 @@ DEFAULTS = TableSettings()
 
 
 @typed
+@with_gradients
 def baseline_table(
     distilled: DistilledData,
     train: LabelledData,

@@ -10,6 +10,7 @@ from ..artefact import DistilledData
 from ..artefact.real_data import real_data
 from ..baselines import Layout, RandomReal
 from ..core.device import DeviceLike
+from ..core.grad_mode import with_gradients
 from ..core.initialization import RandomInit, networks_for
 from ..core.view import Dsa, View
 from ..data.running_statistics import Statistics
@@ -80,6 +81,7 @@ class Robustness:
 
 
 @typed
+@with_gradients
 def measure_robustness(
     distilled: DistilledData,
     train: Any,

@@ -1,0 +1,1 @@
+"""The search for settings: many short runs, each chosen by what those before it reached."""
