@@ -60,6 +60,14 @@ def test_a_list_of_pairs_is_a_data_set() -> None:
     assert torch.equal(found.labels, wanted.labels)
 
 
+@pytest.mark.parametrize("label", ["text", 1, 0.5])
+def test_a_table_without_rows_is_empty(label: object) -> None:
+    none = np.array([label])[:0]
+    for table in ({"a": COLUMNS[:0, 0], "b": COLUMNS[:0, 1], "label": none}, (COLUMNS[:0], none)):
+        with pytest.raises(DataError, match=r"is empty\.\nProvide at least one example"):
+            as_data(table)
+
+
 def test_labelled_data_are_left_alone() -> None:
     data = LabelledData(torch.zeros(2, 3), torch.tensor([0, 1]))
     assert as_data(data) is data

@@ -30,6 +30,8 @@ def encode(values: Any, where: str, names: Names = None) -> tuple[Tensor, Names]
     labels = _array(values, where)
     if labels.ndim == 0:
         raise DataError(f"{where} has a single value for labels.", "Provide one for every input.")
+    if not len(labels):
+        raise DataError(f"{where} is empty.", "Provide at least one example of every class.")
     if labels.dtype.kind in "US":
         return _numbered(labels.reshape(len(labels), -1), where, names)
     if labels.dtype.kind not in "biuf":
