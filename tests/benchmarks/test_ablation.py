@@ -11,7 +11,7 @@ from benchmarks.results import Results
 from benchmarks import ablation
 
 SMALL = Ablation(
-    "digits-fixed", 3, (0, 1), 1, {"the recipe": {}, "no clipping": {"clip_norm": None}}
+    "digits-fixed", 3, (0, 1), 1, {"the recipe": {}, "larger rates": {"learning_rate": 0.5}}
 )
 
 
@@ -28,10 +28,10 @@ def test_every_change_is_run_with_every_seed_once(
     first = entry(output)
     assert {name: len(found) for name, found in first["runs"].items()} == {
         "small: the recipe": 2,
-        "small: no clipping": 2,
+        "small: larger rates": 2,
     }
-    assert [row["changed"] for row in first["rows"]] == ["the recipe", "no clipping"]
-    assert first["runs"]["small: the recipe"] != first["runs"]["small: no clipping"]
+    assert [row["changed"] for row in first["rows"]] == ["the recipe", "larger rates"]
+    assert first["runs"]["small: the recipe"] != first["runs"]["small: larger rates"]
     capsys.readouterr()
     main(["--output", str(output)])  # goes on, and there is nothing left to do
     assert capsys.readouterr().out == ""

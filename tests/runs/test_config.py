@@ -253,7 +253,7 @@ def test_the_first_set_of_recipes_is_there_with_the_papers_settings() -> None:
         pretrained = own.config.initialization.endswith("pretrained")
         if pretrained or "Not in the paper" in own.description:
             continue
-        data, kind, images = (*name.split("-"), "10")[:3]
+        data, kind, images = (*name.split("-"), "100")[:3]
         config = read_recipe(name, "paper").config
         assert (config.data, config.initialization) == (data, kind)
         assert config.steps * config.images_per_class * 10 == int(images)

@@ -37,8 +37,8 @@ class Quickstart(Common):
         train, test, distillation = loaded.train, loaded.test, loaded.prepare()
         steps = distillation.config.steps
         self.say(
-            f"Distilling {len(train):,} handwritten digits into {steps} batches of 10 images, one of "
-            f"each class,\nso that {steps} gradient steps on them train one particular LeNet."
+            f"Distilling {len(train):,} handwritten digits into {steps} batches of 10 images, one "
+            f"of each class,\nso that {steps} gradient steps on them train one particular LeNet."
         )
         with self.bars() as progress:
             distilled = Run(
