@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import tracemalloc
 from collections.abc import Callable, Generator
 from pathlib import Path
 from types import FrameType
@@ -148,3 +149,14 @@ def test_a_file_with_a_hole_that_is_not_all_of_it_is_read(tmp_path: Path) -> Non
         file.truncate(FREE_BYTES + 1)
     with open_regular(path) as file:
         assert file.read(1) == b"\0"
+
+
+def test_reading_sets_aside_no_more_memory_than_the_file_has(tmp_path: Path) -> None:
+    path = tmp_path / "small"
+    path.write_bytes(b"1234")
+    tracemalloc.start()
+    try:
+        assert read_regular(path, 2**40) == b"1234"
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()

@@ -58,8 +58,12 @@ def read_regular(path: Path, at_most: int | None = None) -> bytes:
         at_most: The most bytes that it can have.
     """
     with open_regular(path, at_most) as file:
-        content = file.read(-1 if at_most is None else at_most + 1)
-    if at_most is not None and len(content) > at_most:  # more than the size that it shows
+        if at_most is None:
+            return file.read()
+        # No more than the file has: a read sets aside all the memory that it is asked for.
+        content = file.read(min(os.fstat(file.fileno()).st_size, at_most) + 1)
+        content += file.read(at_most + 1 - len(content)) if file.peek(1) else b""
+    if len(content) > at_most:  # more than the size that it shows
         raise _too_large(path, at_most)
     return content
 
