@@ -1,7 +1,7 @@
 """Convolutions of one network as bilinear maps by torch.
 
-Torch's own second derivative of a convolution turns images into kernels, which takes up to ten
-times as long as the maps here.
+Torch's own second derivative of a convolution turns images into kernels, which takes longer than
+the maps here: several times as long where images have few channels.
 """
 
 from collections.abc import Sequence
