@@ -178,7 +178,7 @@ class Compiled:
             trail: list[Weights] = []
             for step in steps:
                 trail.append(theta)
-                theta = self._update(theta, *step)
+                theta = self._update(theta, step.inputs, step.labels, step.learning_rate)
             v, _ = self._outer(theta, *batch)
             for position, theta in zip(reversed(steps.schedule), reversed(trail), strict=True):
                 v, inputs, rate = self._pull_back(theta, steps[position], v)

@@ -406,6 +406,12 @@ def test_start_a_run(here: Path, tell: Callable[[], str]) -> None:
     assert obey(shown, "--run", "another", RECIPE="tiny.yaml") == 0
 
 
+def test_tune(here: Path, tell: Callable[[], str]) -> None:
+    pytest.importorskip("optuna", reason="needs the extra tune")
+    assert obey("datadistill tune", "tiny.yaml", "--trials", "1") == 0
+    assert obey(after("Use them: ", tell())) == 0
+
+
 def test_published(here: Path, tell: Callable[[], str]) -> None:
     assert run("train", "mnist-fixed-1") == 2
     assert "datadistill artefacts lists those that are published" in tell()
@@ -616,6 +622,8 @@ SHOWN: dict[str, dict[str, Callable[..., None]]] = {
         "command('train', folder.path)": test_quickstart,
     },
     "cli/recipes.py": {"datadistill distill": test_recipes, "datadistill recipes": test_recipes},
+    "cli/tune.py": {"command('distill', found.recipe)": test_tune},
+    "runs/tuning/tuning.py": {"datadistill tune": test_tune},
     "data/data_set.py": {"command('data', 'fetch', self.name, *there)": test_data},
     "evaluation/verification.py": {"command('evaluate', 'ARTEFACT')": test_claims},
     "pools/index.py": {"command('pretrain', 'DATA', '--pool', folder)": test_pools},

@@ -39,6 +39,8 @@ from datadistill.runs.experiment import Experiment
 from datadistill.runs.outcome import Outcome
 from datadistill.runs.run import Run
 from datadistill.runs.store.folder import RunFolder
+from datadistill.runs.tuning.trials import Trial
+from datadistill.runs.tuning.tuning import Tuned
 from datadistill.tables import (
     BaselineTable,
     Comparison,
@@ -136,6 +138,7 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
         *(made.header.engines[0], loaded, distillation, state),
         Run(distillation, RunFolder(folder)),
         Outcome(made, made, made),
+        Tuned(config, 0.9, (Trial({"outer_lr": 0.1}, 0.9, 1.0),) * 99, folder / "best.yaml"),
     ]
 
 

@@ -17,8 +17,8 @@ from datadistill.cli.distill import Distill
 from datadistill.core.settings import Outer
 from datadistill.core.vanishing import REJECTIONS_ALLOWED
 from datadistill.engine.tape import KEPT_BYTES
+from datadistill.runs.calls.presets import PAPER
 from datadistill.runs.config import NAMES
-from datadistill.runs.planning.presets import PAPER
 from datadistill.runs.recipes import read_recipe, recipe_names
 
 ROOT = Path(__file__).parents[2]

@@ -17,8 +17,8 @@ from datadistill.core.adjoint import Adjoint
 from datadistill.core.objective import Objective
 from datadistill.core.parametrisation import Parametrisation
 from datadistill.errors import ConfigError
+from datadistill.runs.calls.presets import PAPER, Preset
 from datadistill.runs.config import NAMES, RunConfig, config_from
-from datadistill.runs.planning.presets import PAPER, Preset
 from datadistill.runs.recipes import read_recipe, recipe_names
 from datadistill.runs.seams import make, make_rule
 from datadistill.runs.settings import GROUPS

@@ -54,7 +54,7 @@ import contextlib, sys
 import safetensors.torch, torch
 from datadistill.runs.config import config_from
 from datadistill.runs.distillation import Distillation
-from datadistill.runs.planning.presets import preset_settings
+from datadistill.runs.calls.presets import preset_settings
 from datadistill.runs.team.processes import Processes, by_environment
 from datadistill.runs.team.secret import Secret
 from tests.runs.helpers import SETTINGS

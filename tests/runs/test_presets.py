@@ -12,8 +12,8 @@ from datadistill.cli.main import main
 from datadistill.cli.parsing import parse
 from datadistill.core.adjoint import Adjoint, Truncated
 from datadistill.errors import ConfigError
+from datadistill.runs.calls.presets import FIXED, PRETRAINED, RANDOM, UPDATES
 from datadistill.runs.config import RunConfig
-from datadistill.runs.planning.presets import FIXED, PRETRAINED, RANDOM, UPDATES
 from datadistill.runs.recipes import read_recipe
 from datadistill.runs.seams import make, make_rule
 from datadistill.runs.store.yaml_files import read_config

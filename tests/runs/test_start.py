@@ -9,9 +9,9 @@ import datadistill as dd
 from datadistill.baselines import AverageReal, KMeans, Layout
 from datadistill.core.settings import DistillerConfig
 from datadistill.errors import ConfigError
+from datadistill.runs.calls.presets import BEYOND, PAPER
 from datadistill.runs.config import RunConfig, config_from
 from datadistill.runs.distillation import Distillation
-from datadistill.runs.planning.presets import BEYOND, PAPER
 from datadistill.runs.recipes import read_recipe, recipe_names
 
 OUTER = (

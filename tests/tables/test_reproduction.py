@@ -171,7 +171,7 @@ def test_a_time_budget_ends_a_run_that_was_broken_off_before(tmp_path: Path) -> 
 @pytest.mark.usefixtures("small")
 def test_a_time_budget_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["reproduce", "steps", "--output", str(tmp_path), "--time-budget"]
-    assert run(*words, "1s") == 2  # not even one outer step, and nothing was made
+    assert run(*words, "0.001s") == 2  # not even one outer step, and nothing was made
     said = capsys.readouterr()
     assert "time budget" in said.out
     assert "Nothing of steps could be made" in said.err

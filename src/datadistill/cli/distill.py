@@ -14,8 +14,8 @@ from tyro.constructors import StructConstructorSpec, StructFieldSpec, StructType
 from ..core.settings import Settings
 from ..durations import parse_time, time_text
 from ..errors import ConfigError, FileError
+from ..runs.calls.presets import Preset, described, preset_settings
 from ..runs.config import NAMES, RunConfig, config_from
-from ..runs.planning.presets import Preset, described, preset_settings
 from ..runs.recipes import read_recipe
 from ..runs.settings import GROUPS
 from ..runs.store.yaml_files import read_config
@@ -244,12 +244,12 @@ def _part(config: RunConfig, group: type[Settings]) -> Settings:
     return group(**{field.name: getattr(config, field.name) for field in fields(group)})
 
 
-def _made(command: type[Distill], **values: Any) -> Distill:
+def _made(kind: type[Distill], **values: Any) -> Distill:
     """The command from its flags, in which the settings stand in groups."""
     settings = {name: values.pop(name) for name in FIRST if name in NAMES}
     for group in GROUPS.values():
         settings |= values.pop(group.__name__)
-    return command(config=RunConfig(**settings), **values)
+    return kind(config=RunConfig(**settings), **values)
 
 
 def lasting(config: RunConfig) -> RunConfig:

@@ -45,7 +45,7 @@ class RunConfig(
     """All settings of a run, each by its own name: ``config.batch_size``.
 
     The groups in :mod:`datadistill.runs.settings` describe them. The outer schedule is our own;
-    :data:`~datadistill.runs.planning.presets.PAPER` holds the paper's.
+    :data:`~datadistill.runs.calls.presets.PAPER` holds the paper's.
     """
 
     __repr__ = one_line

@@ -29,10 +29,10 @@ from ..progress import ProgressCallback
 from ..showing import shown, teller, urgent_teller
 from .calls.arguments import check_given_once, check_module, separate
 from .calls.keywords import Keywords
+from .calls.presets import Preset, preset_settings
 from .config import RunConfig, config_from
 from .distillation import Distillation
 from .initialization import unused_weights
-from .planning.presets import Preset, preset_settings
 from .run import Run, distill_in_memory
 from .seams import import_own, settings_of
 from .settings import Keep

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..errors import ConfigError, did_you_mean, printable
 from ..hints import command
+from .calls.presets import Preset, preset_settings
 from .config import RunConfig, config_from
-from .planning.presets import Preset, preset_settings
 from .store.yaml_files import read_yaml
 
 SECTIONS = ("paper", "best")

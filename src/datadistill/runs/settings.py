@@ -119,7 +119,7 @@ class UnrollSettings(Unroll):
 class OuterSettings(Outer):
     """The outer optimiser: how the distilled data follow their gradient."""
 
-    # Our own outer schedule; PAPER in runs/planning/presets.py has the paper's.
+    # Our own outer schedule; PAPER in runs/calls/presets.py has the paper's.
     batch_size: int = 512
     """Real examples in a minibatch."""
     outer_lr: float = 0.02

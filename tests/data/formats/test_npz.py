@@ -153,6 +153,8 @@ def test_images_are_augmented_if_asked(tmp_path: Path) -> None:
         ({"mean": None}, "only one of mean and std"),
         ({"mean": np.zeros(2)}, "each of 3 channels"),
         ({"std": np.zeros(3)}, "std that is not positive"),
+        ({"std": np.array([0.25, 1e-320, 0.25])}, "std that no pixels can have"),
+        ({"mean": np.array([0.5, 1e300, 0.5])}, "mean or std that no pixels can have"),
         ({"mean": np.full(3, np.inf)}, "not finite"),
         ({"train_inputs": pixels(0, 3, 8, 8), "train_labels": np.arange(0)}, "is empty"),
     ],

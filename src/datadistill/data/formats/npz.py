@@ -21,6 +21,8 @@ from ..normalization import Normalization
 from ..options import Options
 
 REQUIRED = ("train_inputs", "train_labels", "test_inputs", "test_labels")
+LARGEST = 1e9
+"""Of means and of 1 / std, as in artefacts: normalised pixels are finite in float32."""
 OPTIONAL = ("class_names", "mean", "std")
 KINDS = "biufUS"  # numbers and strings; never objects, which are pickles
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -163,6 +165,8 @@ def _normalization(
         values.append(tuple(map(float, numbers)))
     if not all(map(math.isfinite, (*values[0], *values[1]))) or min(values[1], default=1) <= 0:
         raise _bad(path, "has a mean that is not finite or a std that is not positive")
+    if max(map(abs, values[0]), default=0) > LARGEST or min(values[1], default=1) < 1 / LARGEST:
+        raise _bad(path, "has a mean or std that no pixels can have")
     return Normalization(values[0], values[1])
 
 

@@ -13,15 +13,15 @@ from ...core.values import one_line
 from ...data import LabelledData
 from ...durations import parse_time, time_text
 from ...errors import ConfigError, NonFiniteError, RunError, ZeroGradientError
-from ...files import write_atomically
+from ...files import make, write_atomically
 from ...lock import locked
 from ...showing import Tell, teller
 from ..calls.keywords import Keywords
+from ..calls.presets import Preset, preset_settings
 from ..config import RunConfig, config_from, differences
 from ..distillation import Distillation
 from ..planning.budget import TimeBudget
 from ..planning.cost import measure_cost
-from ..planning.presets import Preset, preset_settings
 from ..run import Run
 from ..store.folder import RunFolder
 from ..store.yaml_files import read_config, write_yaml
@@ -119,7 +119,7 @@ class Tuning:
         """Makes the trials that are missing, and writes the best settings."""
         if not self.config.validation:
             raise ConfigError("A search needs validation data.", "Set validation, e.g. to 0.1.")
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make(self.folder)
         with locked(self.folder / ".lock"):
             return self._go(names)
 
