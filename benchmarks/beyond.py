@@ -16,8 +16,8 @@ from typing import Any
 
 from benchmarks.results import RESULTS, Results, machine
 from benchmarks.time_to_accuracy import networks_of, running
+from datadistill.runs.calls.presets import Preset
 from datadistill.runs.config import RunConfig
-from datadistill.runs.planning.presets import Preset
 from datadistill.runs.recipes import read_recipe
 
 NAME = "beyond"
