@@ -42,7 +42,7 @@ def test_an_unknown_name_is_told_with_the_nearest(
     monkeypatch.chdir(tmp_path)
     name = published_names()[0]
     with pytest.raises(ArtefactError, match=f"Did you mean '{name}'"):
-        dd.load(name + "0")
+        dd.load(name + "x")
 
 
 def test_commands_find_them_and_write_nothing_into_the_package(
@@ -62,7 +62,8 @@ def test_commands_find_them_and_write_nothing_into_the_package(
 
 
 @pytest.mark.parametrize(
-    "name", ["mnist-fixed-10", pytest.param("mnist-random-100", marks=pytest.mark.slow)]
+    "name",
+    ["mnist-fixed-10", "mnist-fixed-100", pytest.param("mnist-random-100", marks=pytest.mark.slow)],
 )
 def test_what_they_claim_holds(name: str, data_dir: Path) -> None:
     assert run("verify", name, "--data-dir", str(data_dir)) == 0
