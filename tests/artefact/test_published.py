@@ -63,7 +63,11 @@ def test_commands_find_them_and_write_nothing_into_the_package(
 
 @pytest.mark.parametrize(
     "name",
-    ["mnist-fixed-10", "mnist-fixed-100", pytest.param("mnist-random-100", marks=pytest.mark.slow)],
+    [
+        "mnist-fixed-10",
+        "mnist-fixed-10-best",
+        pytest.param("mnist-random-100", marks=pytest.mark.slow),
+    ],
 )
 def test_what_they_claim_holds(name: str, data_dir: Path) -> None:
     assert run("verify", name, "--data-dir", str(data_dir)) == 0
