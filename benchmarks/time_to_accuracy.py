@@ -13,8 +13,8 @@ import contextlib
 import math
 import statistics
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ class Case:
         cap: The ratio at which the reference is stopped.
         networks: Networks that are measured.
         seconds: The longest time of ours, after which the target counts as missed.
+        changes: Settings of ours that are not the recipe's.
     """
 
     recipe: str
@@ -57,10 +58,13 @@ class Case:
     cap: float
     networks: int
     seconds: float = 3600
+    changes: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
+# The recipe goes further than this target: it makes four times as many outer steps.
+SHORTER = {"iterations": 6000, "batch_size": 128}
 CASES = {
-    "fixed": Case("mnist-fixed-10", 0.90, at_least=4, cap=4.5, networks=1),
+    "fixed": Case("mnist-fixed-10", 0.90, at_least=4, cap=4.5, networks=1, changes=SHORTER),
     "random": Case("mnist-random-100", 0.795, at_least=10, cap=11, networks=20),
 }
 # To fit into minutes: what both sides reach early, and the first seed alone.
@@ -152,8 +156,10 @@ def cadence() -> Iterator[int]:
 
 
 def settings(case: Case, seed: int, data_dir: Path | None, preset: Preset) -> RunConfig:
-    """The recipe with another seed."""
+    """The recipe with another seed; ours with its changes."""
     read = read_recipe(case.recipe, preset).config
+    if preset == "fast":
+        read = replace(read, **case.changes)
     return replace(read, seed=seed, init_seed=seed, data_dir=data_dir, device="cpu")
 
 
