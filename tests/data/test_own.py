@@ -344,6 +344,9 @@ class TestColumns:
         names = [("cat", "dog", "eel")[label] for label in LABELS]
         assert data == as_data((pixels(12, 8, 8), names))
         assert as_data(data_set.to_iterable_dataset()) == data
+        features["image"] = datasets.Array2D((8, 8), "uint8")
+        content["image"] = [*pixels(12, 8, 8)]
+        assert as_data(datasets.Dataset.from_dict(content, features=features)) == data
         with pytest.raises(DataError, match="several splits: train") as refused:
             as_data(datasets.DatasetDict({"train": data_set}))
         assert "data['train']" in refused.value.remedy

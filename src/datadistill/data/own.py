@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
@@ -107,7 +108,10 @@ def _hugging_face(source: Any, where: str) -> tuple[torch.Tensor, torch.Tensor, 
     features: Mapping[str, Any] = source.features or {}
     classes = {name: one.names for name, one in features.items() if hasattr(one, "names")}
     label, names = next(iter(classes.items())) if len(classes) == 1 else (None, None)
-    columns = _columns([*source], where)
+    columns: dict[str, Any] = dict(_columns([*source], where))
+    for name, one in features.items():
+        if hasattr(one, "shape") and hasattr(one, "dtype"):  # arrays, which come as lists
+            columns[name] = np.asarray(columns[name], one.dtype)
     return from_columns(columns, where, label, tuple(names) if names else None)
 
 
