@@ -181,3 +181,22 @@ def test_what_no_artefact_can_hold_is_refused_before_the_first_outer_step() -> N
         distil(epochs=200_000, iterations=many)
     with pytest.raises(ConfigError, match=r"steps is 1000000000000\.\nSet steps to less than"):
         distil(steps=10**12, iterations=many)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: dd.Momentum("x"), "momentum is 'x'"),  # pyright: ignore[reportArgumentType]
+        (lambda: dd.Nesterov("x"), "momentum is 'x'"),  # pyright: ignore[reportArgumentType]
+        (lambda: dd.WeightDecay("x"), "decay is 'x'"),  # pyright: ignore[reportArgumentType]
+        (lambda: dd.Truncated("x"), "window is 'x'"),  # pyright: ignore[reportArgumentType]
+        (lambda: dd.RidgeHead(pool="x"), "pool is 'x'"),  # pyright: ignore[reportArgumentType]
+        (lambda: dd.Poisoning("a", 1), "attacked is 'a'"),  # pyright: ignore[reportArgumentType]
+        (lambda: dd.FixedInit.of(3), "module is 3"),  # pyright: ignore[reportArgumentType]
+    ],
+)
+def test_rules_adjoints_objectives_and_initializations(
+    make: Callable[[], object], told: str
+) -> None:
+    with pytest.raises(ConfigError, match=told):
+        make()

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ModelError
+from ..given import typed
 from .names import Scheme, check_scheme
 from .network import Network, Weights
 from .own_scheme import draw_module
@@ -141,6 +142,7 @@ class FixedInit(Initialization, name="fixed", aliases=("fixed-pretrained",)):
         return same(self, other) and equal(self.weights, other.weights)
 
     @classmethod
+    @typed
     def of(cls, module: nn.Module, source: str | None = None) -> "FixedInit":
         """The weights that a module has, such as a trained one.
 

@@ -16,6 +16,7 @@ from ..data.normalizing import like
 from ..evaluation.poisoning import Attack, Attacked, Victims, attack
 from ..evaluation.rate_search import LEARNING_RATES, Choice, Rate, scheduled
 from ..evaluation.result import ClassScore
+from ..given import typed
 from ..models.description import weights_hash
 from ..progress import Progress, ProgressCallback
 from ..showing import shown
@@ -145,6 +146,7 @@ class AttackingImages(ImageBaselines[ChosenRate, Attacked]):
         return self.cache.get(key, compute, FIGURES)
 
 
+@typed
 def poisoning_table(
     distilled: Steps,
     train: LabelledData,

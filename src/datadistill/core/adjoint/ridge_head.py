@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...errors import ConfigError, ModelError
+from ...given import typed
 from ..distilled import Steps, zeros_like
 from ..engine import Engine
 from ..gradients import leaf, products
@@ -26,6 +27,7 @@ from .back_gradient import outer_gradient
 _LENT = Lock()  # a Network lends its module the weights for each pass, so it serves one thread
 
 
+@typed
 @dataclass(frozen=True)
 class RidgeHead(Adjoint, name="ridge-head"):
     """Differentiates through W = Φᵀ (K + λ tr(K)/n · I)⁻¹ ỹ, with K = Φ Φᵀ of n distilled images.

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ...errors import ConfigError
+from ...given import typed
 from ..distilled import Steps
 from ..engine import Engine
 from ..learner import Learner
@@ -21,6 +22,7 @@ TEMPERATURE = 0.5
 """τ of the probabilities exp(norm / τ), with norms in units of their mean."""
 
 
+@typed
 @dataclass(frozen=True)
 class Truncated(Adjoint, name="truncated"):
     """Back-propagates through a window of the updates only; the rest get no gradient.

@@ -7,9 +7,11 @@ import torch
 from torch import Tensor
 
 from ...errors import ConfigError, DataError
+from ...given import typed
 from .classification import Classification
 
 
+@typed
 @dataclass(frozen=True)
 class Poisoning(Classification, name="poisoning"):
     """Cross-entropy with the attacked class K relabelled as the target T.

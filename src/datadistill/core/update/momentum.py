@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from ...errors import ConfigError
+from ...given import typed
 from ..distilled import Step, per_network
 from ..engine import Gradient
 from ..learner import Learner
@@ -16,6 +17,7 @@ from .rule import UpdateRule, moved, rate_gradient
 VELOCITY = "velocity"
 
 
+@typed
 @dataclass(frozen=True)
 class Momentum(UpdateRule, name="momentum"):
     """v ← μ v + ∇ℓ(x̃_t, θ_t), θ_{t+1} = θ_t − η̃_t v.

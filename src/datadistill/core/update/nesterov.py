@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ...given import typed
 from ..distilled import Step
 from ..learner import Learner
 from ..network import Weights
@@ -9,6 +10,7 @@ from .momentum import VELOCITY, Momentum
 from .rule import moved
 
 
+@typed
 @dataclass(frozen=True)
 class Nesterov(Momentum, name="nesterov"):
     """v ← μ v + ∇ℓ(x̃_t, θ_t), θ_{t+1} = θ_t − η̃_t (∇ℓ(x̃_t, θ_t) + μ v)."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from ...errors import ConfigError
+from ...given import typed
 from ..distilled import Step
 from ..engine import Gradient, Products
 from ..learner import Learner
@@ -14,6 +15,7 @@ from .gradient_descent import GradientDescent
 from .rule import UpdateRule
 
 
+@typed
 @dataclass(frozen=True)
 class WeightDecay(UpdateRule, name="weight-decay"):
     """Another rule along ∇ℓ(x̃_t, θ_t) + λ θ_t: that of the loss with λ/2 ‖θ‖² added.
