@@ -36,7 +36,7 @@ def test_windows_are_placed_anywhere_in_the_middle_of_a_run_and_by_default() -> 
     assert placed.placed(0.5, never, stream(0, "window")) is placed
     assert Truncated(2).placed(0.1, never, stream(0, "window")).end is None
     assert BackGradient().placed(0.1, never, stream(0, "window")) == BackGradient()
-    with pytest.raises(ConfigError, match="window_placement is 'large'"):
+    with pytest.raises(ConfigError, match="There is no placement 'large'"):
         Truncated(2, placement="large")  # pyright: ignore[reportArgumentType]
 
 

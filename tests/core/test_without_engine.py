@@ -20,10 +20,10 @@ import torch
 
 
 class Refused:
-    "Nothing of the package but its core, and the errors that it raises, can be imported."
+    "Only the core, its errors and the check of arguments can be imported."
 
     def find_spec(self, name, path=None, target=None):
-        allowed = ("datadistill.core", "datadistill.errors")
+        allowed = ("datadistill.core", "datadistill.errors", "datadistill.given")
         if name.startswith("datadistill.") and not name.startswith(allowed):
             raise ImportError(f"{name} is not there")
 

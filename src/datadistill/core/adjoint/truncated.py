@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import get_args
 
 import torch
 from torch import Tensor
@@ -49,11 +48,6 @@ class Truncated(Adjoint, name="truncated"):
     def __post_init__(self) -> None:
         if self.window < 1:
             raise ConfigError(f"window is {self.window}.", "Set window to at least 1.")
-        if self.placement not in (None, *get_args(Placement)):
-            raise ConfigError(
-                f"window_placement is {self.placement!r}.",
-                f"Choose one of: {', '.join(get_args(Placement))}.",
-            )
 
     def placed(
         self, share: float, norms: Callable[[], Tensor], generator: torch.Generator
