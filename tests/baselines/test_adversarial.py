@@ -11,9 +11,9 @@ from torch import Tensor, nn
 import datadistill as dd
 from datadistill import evaluation
 from datadistill.baselines import AdversarialSettings, Layout, RandomReal, adapt_few_shot
-from datadistill.baselines.adversarial import (
+from datadistill.baselines.adversarial import FewShotAdversarial
+from datadistill.baselines.pairs import (
     CONFUSED,
-    FewShotAdversarial,
     Kind,
     Members,
     confusion_loss,
