@@ -27,6 +27,11 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
+def first_line(error: BaseException | None) -> str:
+    """What an error says, in one line."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 class DataDistillError(Exception):
     """Base of all errors of this package.
 

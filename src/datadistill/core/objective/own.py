@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from ...errors import ConfigError
+from ...errors import ConfigError, first_line
 from ..network import Loss
 from ..random import stream
 from ..seam import Record
@@ -78,7 +78,7 @@ class OwnObjective(Classification, name="own-loss"):
         try:
             loss = self.outer_loss(logits[0], labels)
         except Exception as error:
-            raise self._wrong(f"raised {type(error).__name__}: {_first_line(error)}") from error
+            raise self._wrong(f"raised {type(error).__name__}: {first_line(error)}") from error
         if not isinstance(loss, Tensor) or loss.ndim or not loss.is_floating_point():  # pyright: ignore[reportUnnecessaryIsInstance]
             shown = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__  # pyright: ignore[reportUnnecessaryIsInstance]
             raise self._wrong(f"returns {shown}, not a single floating-point number.")
@@ -100,7 +100,7 @@ class OwnObjective(Classification, name="own-loss"):
         except Exception as error:
             raise ConfigError(
                 f"The objective {self.reference} cannot be computed for networks side by side "
-                f"(torch.func.vmap): {_first_line(error)}",
+                f"(torch.func.vmap): {first_line(error)}",
                 "Write it without .item(), float() and if on values; torch.where instead.",
             ) from error
         alone = torch.stack([loss(one) for one in logits.detach()])
@@ -109,7 +109,3 @@ class OwnObjective(Classification, name="own-loss"):
 
     def _wrong(self, how: str) -> ConfigError:
         return ConfigError(f"The objective {self.reference} {how}", REMEDY)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

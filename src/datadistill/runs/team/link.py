@@ -14,10 +14,10 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import PrefixStore, rendezvous  # pyright: ignore[reportPrivateImportUsage]
 
-from ...errors import DataDistillError, TeamError
+from ...errors import DataDistillError, TeamError, first_line
 from .mesh import GLANCE, PATIENCE, PAUSE, Mesh, timeout
 from .secret import Secret, forged
-from .signed_store import GoneError, SignedStore, first_line
+from .signed_store import GoneError, SignedStore
 
 START_TIMEOUT = 3600.0  # to read data and get ready
 STOP_TIMEOUT = 10.0  # for a process that does not answer once a stop was requested

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch.distributed import Store  # pyright: ignore[reportPrivateImportUsage]
 
-from ...errors import TeamError
+from ...errors import TeamError, first_line
 from .secret import Secret, forged
 
 PURPOSE = b"store"
@@ -90,8 +90,3 @@ class SignedStore(Store):
 def gone(error: Exception) -> GoneError:
     """What to raise where the store cannot be reached."""
     return GoneError(f"Process 0 has ended: {first_line(error)}", "Check its messages.")
-
-
-def first_line(error: Exception | None) -> str:
-    """An error in one line."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
