@@ -18,6 +18,7 @@ from datadistill import models
 from datadistill.core.initialization import FixedInit
 from datadistill.data import LabelledData
 from datadistill.models.freezing import train_only
+from datadistill.runs import preparation
 from datadistill.runs.distillation import Distillation
 from datadistill.runs.recipes import read_recipe
 from datadistill.runs.seams import Given
@@ -55,7 +56,7 @@ def prepare(name: str) -> Distillation:
     module = models.build(config.model, {"classes": CLASSES})
     if config.trained:
         train_only(module, config.trained)
-    return Distillation.prepare(replace(config, validation=0.0), data, module, Given(FixedInit()))
+    return preparation.prepare(replace(config, validation=0.0), data, module, Given(FixedInit()))
 
 
 def _peak(name: str) -> int:

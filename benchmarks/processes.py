@@ -21,8 +21,9 @@ from datadistill.runs.config import RunConfig
 from datadistill.runs.distillation import Distillation
 from datadistill.runs.experiment import load
 from datadistill.runs.follow import worker
-from datadistill.runs.state import RunState
+from datadistill.runs.preparation import computed_by
 from datadistill.runs.store.checkpoint import Checkpoint, to_bytes
+from datadistill.runs.store.state import RunState
 from datadistill.runs.team.processes import together
 
 ROUNDS = 8
@@ -90,7 +91,7 @@ def sharing(settings: RunConfig, processes: int) -> Generator[tuple[Distillation
     """The same distillation by one process alone, and by several."""
     with contextlib.suppress(_DoneError), together(processes, worker) as team:
         shared = load(settings).prepare(team)
-        alone = replace(shared, distiller=shared.computed_by(ALONE))
+        alone = replace(shared, distiller=computed_by(shared, ALONE))
         prints = shared.fingerprint()
         team.begin(lambda: to_bytes(Checkpoint(late(shared), shared.config, prints)))
         yield alone, shared

@@ -22,6 +22,7 @@ from benchmarks.processes import late, sharing
 from benchmarks.reference import ReferenceRun, gradient, sampled
 from benchmarks.timing import THREADS, Operations, alternately, matmul_peak
 from datadistill.core.random import stream
+from datadistill.runs import preparation
 from datadistill.runs.config import RunConfig
 from datadistill.runs.distillation import Distillation
 from datadistill.runs.experiment import load
@@ -138,4 +139,4 @@ def prepare(
     )
     chosen: dict[str, Any] = {"steps": 10, "epochs": 3, "batch_size": 1024, **settings}
     config = RunConfig(networks=networks, validation=0, device="cpu", **chosen)
-    return Distillation.prepare(config, data, module)
+    return preparation.prepare(config, data, module)

@@ -144,7 +144,7 @@ def without_times(path: Path) -> bytes:
     """The bytes of a file; of a log or a page, without what is never the same."""
     if path.name == "report.html":
         return TIME_IN_PAGE.sub(b"", path.read_bytes())
-    if path.name != "metrics.jsonl":
+    if path.suffix != ".jsonl":
         return path.read_bytes()
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     return repr([{k: v for k, v in row.items() if k not in UNLIKE} for row in rows]).encode()

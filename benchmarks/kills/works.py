@@ -62,6 +62,12 @@ def distilling(processes: int, *flags: str, data: str = FLOATS) -> Work:
     return Work(command)
 
 
+def tuning() -> Work:
+    """A search for settings, which the same command continues."""
+    flags = (*DISTILL, *LINEAR, "--trials", "4", "--search", "learning_rate", "averaging")
+    return Work(lambda folder: ["tune", "--data", file_of(folder, FLOATS), "--run", "run", *flags])
+
+
 def pretraining(processes: int) -> Work:
     """A pool, which the same command continues."""
     shared = (*POOL, "--processes", str(processes))
@@ -114,6 +120,7 @@ WORKS = {
     "distill ridge-head": distilling(1, *RIDGE),
     "distill ridge-head, 2 processes": distilling(2, *RIDGE),
     "distill placed windows": distilling(1, *PLACED),
+    "tune": tuning(),
     "pretrain": pretraining(1),
     "pretrain, 2 processes": pretraining(2),
     "train": Work(lambda _: ["train", "run", *TRAIN], needs_run=True),

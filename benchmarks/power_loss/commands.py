@@ -21,12 +21,13 @@ from datadistill.pools.settings import PoolSettings
 from datadistill.progress import Progress
 from datadistill.runs.config import config_from
 from datadistill.runs.distillation import Distillation
+from datadistill.runs.preparation import prepare
 from datadistill.runs.run import Run
-from datadistill.runs.state import RunState
 from datadistill.runs.store.checkpoint import Checkpoint, to_bytes
 from datadistill.runs.store.folder import RunFolder
 from datadistill.runs.store.metrics import MetricsRow
 from datadistill.runs.store.results import write_results
+from datadistill.runs.store.state import RunState
 from datadistill.tables.result_cache import ResultCache
 
 PART = TypeAdapter(list[float])
@@ -114,7 +115,7 @@ def _distillation(iterations: int, kind: str = "plain") -> Distillation:
         **KINDS[kind],
     }
     module = dd.models.Linear(channels=1, size=4, classes=2)
-    plain = Distillation.prepare(config_from(settings), data, module)
+    plain = prepare(config_from(settings), data, module)
     return Remembering(**{one.name: getattr(plain, one.name) for one in fields(plain)})
 
 

@@ -13,9 +13,9 @@ from datadistill.cli.main import main
 from datadistill.durations import parse_time, time_text
 from datadistill.errors import ConfigError
 from datadistill.runs.config import config_from
-from datadistill.runs.distillation import Distillation
 from datadistill.runs.planning.budget import TimeBudget
 from datadistill.runs.planning.cost import Cost, measure_cost
+from datadistill.runs.preparation import prepare
 from datadistill.runs.run import Run
 from datadistill.runs.store.folder import RunFolder
 from datadistill.runs.store.metrics import read_metrics
@@ -50,7 +50,7 @@ def test_times_are_told_in_fitting_units() -> None:
 
 def test_the_cost_is_that_of_the_run_itself() -> None:
     config = config_from({"model": "linear", **SETTINGS, "iterations": 60})
-    distillation = Distillation.prepare(config, DATA, dd.models.Linear())
+    distillation = prepare(config, DATA, dd.models.Linear())
     test = dd.LabelledData(*TEST, split="test")
     cost = measure_cost(distillation, test)
     state, begin = distillation.start(), time.perf_counter()
@@ -101,7 +101,7 @@ def test_a_time_budget_plans_the_outer_steps_and_scales_the_schedule(tmp_path: P
 
 def test_a_run_ends_well_when_its_time_is_up_before_its_outer_steps(tmp_path: Path) -> None:
     config = config_from({"model": "linear", **SETTINGS, "iterations": 1_000_000})
-    distillation = Distillation.prepare(config, DATA, dd.models.Linear())
+    distillation = prepare(config, DATA, dd.models.Linear())
     said: list[str] = []
     test = dd.LabelledData(*TEST, split="test")
     budget = TimeBudget(time.monotonic() + 0.5)
@@ -114,7 +114,7 @@ def test_a_run_ends_well_when_its_time_is_up_before_its_outer_steps(tmp_path: Pa
     # The configuration says what was done: the same again gives the same.
     again = read_config(tmp_path / "config.yaml")
     assert again.iterations == reached
-    same = Distillation.prepare(again, DATA, dd.models.Linear())
+    same = prepare(again, DATA, dd.models.Linear())
     Run(same, RunFolder(tmp_path / "again"), test).go()
     first, second = (p / "distilled.safetensors" for p in (tmp_path, tmp_path / "again"))
     assert first.read_bytes() == second.read_bytes()
@@ -123,7 +123,7 @@ def test_a_run_ends_well_when_its_time_is_up_before_its_outer_steps(tmp_path: Pa
 def test_the_last_measurement_counts_where_the_time_ends_between_two(tmp_path: Path) -> None:
     settings = SETTINGS | {"iterations": 1_000_000, "validate_every": 1_000_000}
     config = config_from({"model": "linear", **settings})
-    distillation = Distillation.prepare(config, DATA, dd.models.Linear())
+    distillation = prepare(config, DATA, dd.models.Linear())
     Run(distillation, RunFolder(tmp_path), budget=TimeBudget(time.monotonic() + 0.2)).go()
     best, last = (dd.load(tmp_path / f"{name}.safetensors") for name in ("best", "last"))
     assert best.claim == last.claim
@@ -135,7 +135,7 @@ def test_the_decay_follows_the_time_that_is_left_when_the_machine_slows(
 ) -> None:
     settings = SETTINGS | {"iterations": 400, "validate_every": 10, "outer_schedule": "cosine"}
     config = config_from({"model": "linear", **settings})
-    distillation = Distillation.prepare(config, DATA, dd.models.Linear())
+    distillation = prepare(config, DATA, dd.models.Linear())
     said: list[str] = []
 
     def slow_down(told: dd.Progress) -> None:
@@ -152,18 +152,18 @@ def test_the_decay_follows_the_time_that_is_left_when_the_machine_slows(
     assert any("The run is slower than planned" in text for text in said)
     assert rows[-1].outer_lr < 0.1 * rows[0].outer_lr
     # The configuration records the plans: the same again gives the same.
-    again = Run(Distillation.prepare(ended, DATA, dd.models.Linear()), RunFolder(tmp_path / "b"))
+    again = Run(prepare(ended, DATA, dd.models.Linear()), RunFolder(tmp_path / "b"))
     again.go()
     assert again.folder.distilled.read_bytes() == folder.distilled.read_bytes()
     # So does a run that is resumed from any of its checkpoints.
     stopped = RunFolder(tmp_path / "c")
     with pytest.raises(KeyboardInterrupt):
         Run(
-            Distillation.prepare(ended, DATA, dd.models.Linear()),
+            prepare(ended, DATA, dd.models.Linear()),
             stopped,
             progress=stop_after(ended.iterations - 3)["progress"],
         ).go()
-    Run(Distillation.prepare(ended, DATA, dd.models.Linear()), stopped).go()
+    Run(prepare(ended, DATA, dd.models.Linear()), stopped).go()
     assert stopped.distilled.read_bytes() == folder.distilled.read_bytes()
 
 

@@ -10,7 +10,7 @@ import torch
 import datadistill as dd
 from datadistill.errors import ConfigError
 from datadistill.runs.config import config_from
-from datadistill.runs.distillation import Distillation
+from datadistill.runs.preparation import prepare
 from tests.runs.helpers import DATA, go
 
 
@@ -20,7 +20,7 @@ def test_few_images_start_as_mixtures_of_the_images_of_their_classes(start: str)
 
     def inputs(**settings: Any) -> torch.Tensor:
         config = config_from({"start": start, "labels": "soft", **settings})
-        made = Distillation.prepare(config, train, dd.models.Linear())
+        made = prepare(config, train, dd.models.Linear())
         return made.images(made.start().distiller).inputs
 
     every = inputs(images_per_class=1)[0]

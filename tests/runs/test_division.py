@@ -12,7 +12,6 @@ from datadistill.core.network import Weights
 from datadistill.engine.compiled import Functions
 from datadistill.engine.team import ALONE
 from datadistill.runs import RunConfig
-from datadistill.runs.distillation import Distillation
 from datadistill.runs.experiment import load
 from datadistill.runs.planning.division import (
     Division,
@@ -22,6 +21,7 @@ from datadistill.runs.planning.division import (
     is_divided,
     may_be_compiled,
 )
+from datadistill.runs.preparation import computed_by, prepare
 
 THREADS = Division(1, 2, 0.4)
 THREAD = Division(1, 1, 0.5)
@@ -54,11 +54,11 @@ def test_the_fastest_way_over_the_whole_run_is_chosen(
 
 @pytest.mark.usefixtures("two_threads")
 def test_every_way_is_measured_and_the_threads_come_back() -> None:
-    distillation = load(RunConfig(networks=3)).prepare()
+    distillation = load(RunConfig(networks=8)).prepare()
     found = divisions(distillation)
     assert [(d.processes, d.threads) for d in found] == [(1, 2), (1, 1), (2, 1)]
     assert all(d.seconds > 0 for d in found)
-    assert found[2].seconds < found[1].seconds  # two of three networks
+    assert found[2].seconds < found[1].seconds  # four of eight networks
     assert torch.get_num_threads() == 2
 
 
@@ -110,7 +110,7 @@ def test_only_long_runs_of_unknown_networks_are_tried_with_compiled_updates(
     data = dd.LabelledData(torch.rand(20, 1, 2, 2), torch.arange(20) % 10)
     module = nn.Sequential(nn.Flatten(), nn.Linear(4, 10), layer)
     config = RunConfig(iterations=iterations, validation=0, device="cpu")
-    distillation = Distillation.prepare(config, data, module)
+    distillation = prepare(config, data, module)
     assert may_be_compiled(distillation, THREADS) is expected
 
 
@@ -146,9 +146,9 @@ def test_compiled_updates_with_another_gradient_are_not_taken(
     data = dd.LabelledData(torch.rand(20, 1, 2, 2), torch.arange(20) % 10)
     module = nn.Sequential(nn.Flatten(), nn.Linear(4, 10), nn.LayerNorm(10))
     config = RunConfig(steps=1, batch_size=20, networks=1, validation=0, device="cpu")
-    distillation = Distillation.prepare(config, data, module)
-    compiled = distillation.computed_by(ALONE, compiled=True)
-    plain = distillation.computed_by(ALONE, compiled=False)
+    distillation = prepare(config, data, module)
+    compiled = computed_by(distillation, ALONE, compiled=True)
+    plain = computed_by(distillation, ALONE, compiled=False)
     functions = Functions(compiled.network, compiled.objective.inner_loss, backend="aot_eager")
     vars(compiled.engine)["functions"] = functions  # without inductor's minute of C++
     state, batch = distillation.like(), distillation.batch(0)
@@ -171,4 +171,4 @@ def test_a_choice_that_changes_nothing_is_recorded_as_none() -> None:
     config = RunConfig(compiled=True, validation=0, device="cpu")
     for layer, recorded in ((nn.LayerNorm(10), True), (nn.Tanh(), False)):
         module = nn.Sequential(nn.Flatten(), nn.Linear(4, 10), layer)
-        assert Distillation.prepare(config, data, module).config.compiled is recorded
+        assert prepare(config, data, module).config.compiled is recorded

@@ -18,8 +18,8 @@ from datadistill.errors import ArtefactError, ConfigError, ModelError
 from datadistill.evaluation import HeldOut, train_and_score
 from datadistill.evaluation.rate_search import Choice, scheduled
 from datadistill.runs.config import RunConfig, config_from
-from datadistill.runs.distillation import Distillation
 from datadistill.runs.initialization import weights_file
+from datadistill.runs.preparation import prepare
 from datadistill.runs.recipes import read_recipe, recipe_names
 from datadistill.tables import Counts, TableRow, TableSettings, baseline_table
 from tests.pools.helpers import DATA, TEST, module
@@ -135,7 +135,7 @@ def test_what_a_file_lacks_is_drawn_by_the_seed(file: Path) -> None:
     config = config_from(settings)
 
     def drawn() -> torch.Tensor:
-        made = Distillation.prepare(config, DATA, module()).distiller
+        made = prepare(config, DATA, module()).distiller
         return made.initialization.sample(made.network, [torch.Generator()])["fc2.weight"]
 
     assert torch.equal(drawn(), drawn())
@@ -213,7 +213,7 @@ class LastFirst(nn.Module):
 @pytest.mark.parametrize("scheme", ["xavier-normal", "module"])
 def test_the_weights_that_are_distilled_for_are_those_of_the_artefact(scheme: str) -> None:
     config = config_from({"initialization": "fixed", "scheme": scheme, **QUICK})
-    made = Distillation.prepare(config, DATA, LastFirst())
+    made = prepare(config, DATA, LastFirst())
     assert made.split is not None
     state, batch = made.start().distiller, made.batch(0)
     artefact = made.distilled(made.images(state), 0)

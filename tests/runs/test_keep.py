@@ -10,16 +10,17 @@ import datadistill as dd
 from datadistill.artefact import Claim
 from datadistill.runs.config import config_from
 from datadistill.runs.distillation import Distillation
+from datadistill.runs.preparation import prepare
 from datadistill.runs.recipes import read_recipe, recipe_names
 from datadistill.runs.run import Run
-from datadistill.runs.state import Measured, RunState
 from datadistill.runs.store.folder import RunFolder
+from datadistill.runs.store.state import Measured, RunState
 from tests.runs.helpers import DATA, SETTINGS
 
 
 def distillation(**settings: Any) -> Distillation:
     config = config_from({"model": "linear", **SETTINGS, **settings})
-    return Distillation.prepare(config, DATA, dd.models.Linear())
+    return prepare(config, DATA, dd.models.Linear())
 
 
 def measured(state: RunState, outer_step: int, mean: float, **fields: Any) -> Measured:

@@ -54,6 +54,7 @@ import contextlib, sys
 import safetensors.torch, torch
 from datadistill.runs.config import config_from
 from datadistill.runs.distillation import Distillation
+from datadistill.runs.preparation import prepare
 from datadistill.runs.calls.presets import preset_settings
 from datadistill.runs.team.processes import Processes, by_environment
 from datadistill.runs.team.secret import Secret
@@ -68,7 +69,7 @@ with team as team:
         given = {**SETTINGS, "dtype": "float64", "threads": 1, "networks": 3, **OPTIONS[option]}
         given = {**preset_settings(given.pop("preset", "fast"), given), **given}
         train, _, module = real_data(option)
-        made = Distillation.prepare(config_from(given), train, module, team=team)
+        made = prepare(config_from(given), train, module, team=team)
         state = made.start().distiller
         losses, gradient = made.distiller.at(0).gradient(state, made.batch(0))
         found |= {f"{option}/{name}": g.contiguous() for name, g in gradient.items()}

@@ -10,6 +10,7 @@ from safetensors.torch import save_file
 
 import datadistill as dd
 from datadistill.errors import ArtefactError, ConfigError, ModelError, PoolError, RunError
+from datadistill.runs.preparation import prepare
 from datadistill.runs.recipes import read_recipe
 from tests.pools.helpers import DATA, TEST, make, module
 from tests.runs.helpers import contents, stop_after
@@ -178,7 +179,6 @@ def test_what_a_partial_load_leaves_out_is_told(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=f"missing in the file: {name}"):
         distill(networks=1, **given)
     from datadistill.runs.config import RunConfig
-    from datadistill.runs.distillation import Distillation
 
     config = RunConfig(
         initialization="fixed-pretrained",
@@ -186,7 +186,7 @@ def test_what_a_partial_load_leaves_out_is_told(tmp_path: Path) -> None:
         partial=True,
         networks=1,
     )
-    notes = Distillation.prepare(config, DATA, module()).notes
+    notes = prepare(config, DATA, module()).notes
     assert notes == (f"part.safetensors: 5 weights match; missing in the file: {name}.",)
 
 

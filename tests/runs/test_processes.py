@@ -22,6 +22,7 @@ from datadistill.runs.config import RunConfig
 from datadistill.runs.experiment import load
 from datadistill.runs.follow import signals_as_votes, worker
 from datadistill.runs.planning.budget import TimeBudget
+from datadistill.runs.preparation import computed_by
 from datadistill.runs.run import Run
 from datadistill.runs.store.checkpoint import Checkpoint, newest, to_bytes
 from datadistill.runs.store.folder import RunFolder
@@ -99,7 +100,7 @@ def test_the_gradient_over_gloo_is_that_of_one_process() -> None:
         team.begin(lambda: to_bytes(Checkpoint(state, distillation.config, prints)))
         batch = distillation.batch(0)
         losses, gradient = distiller.gradient(state.distiller, batch)
-        alone = distillation.computed_by(ALONE)
+        alone = computed_by(distillation, ALONE)
         expected_losses, expected = alone.gradient(state.distiller, batch)
         assert relative_error(losses, expected_losses) < 1e-12
         for name in expected:

@@ -9,7 +9,7 @@ import torch
 
 import datadistill as dd
 from datadistill.errors import RunError
-from datadistill.runs.distillation import Distillation
+from datadistill.runs.preparation import prepare
 from datadistill.runs.run import Run
 from datadistill.runs.store.checkpoint import checkpoints_in
 from datadistill.runs.store.folder import RunFolder
@@ -204,7 +204,7 @@ def test_a_damaged_newest_checkpoint_is_skipped_with_the_reason(
     new.write_bytes(new.read_bytes()[:-5])
     said: list[str] = []
     config = replace(read_config(tmp_path / "config.yaml"), model="linear")
-    run = Distillation.prepare(config, DATA, dd.models.Linear())
+    run = prepare(config, DATA, dd.models.Linear())
     test = dd.LabelledData(*TEST, split="test")
     Run(run, RunFolder(tmp_path), test, tell=said.append, in_python=True).go()
     assert "step-00000006.safetensors is damaged" in said[0]

@@ -12,6 +12,7 @@ from datadistill.errors import ConfigError
 from datadistill.runs.calls.presets import BEYOND, PAPER
 from datadistill.runs.config import RunConfig, config_from
 from datadistill.runs.distillation import Distillation
+from datadistill.runs.preparation import prepare
 from datadistill.runs.recipes import read_recipe, recipe_names
 
 OUTER = (
@@ -23,7 +24,7 @@ OUTER = (
 def prepared(start: str) -> Distillation:
     train, _ = dd.data.load("digits")
     config = config_from({"start": start, "steps": 2, "images_per_class": 2, "seed": 3})
-    return Distillation.prepare(config, train, dd.models.Linear())
+    return prepare(config, train, dd.models.Linear())
 
 
 def test_images_start_as_centroids_or_means_of_the_training_data_that_remain() -> None:
@@ -46,7 +47,7 @@ def test_learning_rates_are_written_with_their_factor_and_learned_without() -> N
     def ends(**settings: float) -> tuple[torch.Tensor, dd.DistilledData, float]:
         train, _ = dd.data.load("digits")
         config = config_from({"iterations": 2, "batch_size": 32, "networks": 2, **settings})
-        made = Distillation.prepare(config, train, dd.models.Linear())
+        made = prepare(config, train, dd.models.Linear())
         state, _ = made.advance(made.start())
         state, _ = made.advance(state)
         best, measured = made.best(state), state.best

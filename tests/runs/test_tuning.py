@@ -95,6 +95,17 @@ def test_a_search_that_is_killed_continues_where_it_was(whole: Path, tmp_path: P
     assert (tmp_path / "best.yaml").read_bytes() == (whole / "best.yaml").read_bytes()
 
 
+@pytest.mark.parametrize("budget", [{}, {"iterations": 10**6, "time_budget": 2.0}])
+def test_a_trial_continues_that_was_killed_before_its_settings_were_written(
+    tmp_path: Path, budget: dict[str, Any]
+) -> None:
+    found = search_in(tmp_path, trials=1, **budget)
+    (tmp_path / "trials.jsonl").unlink()
+    (tmp_path / "trials" / "000" / "config.yaml").unlink()  # which follows the first checkpoint
+    again = search_in(tmp_path, trials=1, **budget)
+    assert again.reached == found.reached
+
+
 def test_a_search_has_a_time_budget(tmp_path: Path) -> None:
     found = search_in(tmp_path, iterations=10**6, trials=2, time_budget=1.0)
     for number in range(len(found.trials)):

@@ -19,8 +19,8 @@ from ..hints import command
 from ..progress import ProgressCallback, silent
 from ..reading import open_regular
 from ..runs.experiment import names_code
-from ..runs.state import RunState
 from ..runs.store.folder import RunFolder
+from ..runs.store.state import RunState
 from ..showing import Tell, no_message, shown
 from .decoded import decode
 from .measuring import measure, real_test, reason, with_pool

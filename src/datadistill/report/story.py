@@ -13,12 +13,12 @@ from ..artefact.reader import artefact_at
 from ..errors import DataDistillError, RunError
 from ..pixels import are_images, pictures_of
 from ..runs.config import RunConfig
-from ..runs.state import RunState
 from ..runs.store.checkpoint import newest
 from ..runs.store.folder import RunFolder
 from ..runs.store.metrics import MetricsRow, read_metrics
 from ..runs.store.results import check_artefact, read_results
 from ..runs.store.snapshots import Snapshots, shrunk
+from ..runs.store.state import RunState
 from ..runs.store.yaml_files import read_config
 from .decoded import Decoded
 from .measuring import Measured, known

@@ -2,58 +2,41 @@
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from ..artefact import DistilledData
 from ..artefact.make import make as make_artefact
-from ..artefact.recordable import check_recordable
 from ..baselines.start import start_images
-from ..core.adjoint import Adjoint
-from ..core.device import resolve_device, resolve_dtype
 from ..core.distilled import Steps
 from ..core.distiller import Distiller, DistillerState
-from ..core.engine import Engine
-from ..core.initialization import Initialization
 from ..core.network import Network
-from ..core.objective import Objective
-from ..core.parametrisation import Parametrisation, WithRule
 from ..core.random import minibatch, stream
 from ..core.values import one_line
 from ..core.vanishing import FIRST_STEPS, check_accepted, check_gradient
-from ..core.variety import ORDINARY, Variety
 from ..data import LabelledData
 from ..data.features import Features
-from ..data.labels import as_classes, check_several_classes, from_zero
-from ..data.token_ids import check_learnable
 from ..engine import (
     EngineRecord,
     Engines,
-    Team,
-    chosen,
     continued,
-    engine_for,
     record_of,
     using,
 )
-from ..engine.frozen_prefix import FrozenFeatures, Split, split_frozen
-from ..engine.shares import check_shares
-from ..engine.team import check_division
+from ..engine.frozen_prefix import Split
 from ..evaluation.validation import Validation
 from ..pixels import are_images
-from ..pools import at_most, check_enough
+from ..pools import at_most
 from .config import MACHINE, RunConfig
-from .initialization import InitialWeights, other_networks
-from .seams import Given, make, make_rule, make_view, with_learned
-from .state import Measured, RunState
+from .seams import Given
 from .store.fingerprint import fingerprint, recognised
 from .store.metrics import HeldOutScore, LearningRates, MetricsRow
 from .store.snapshots import is_due
+from .store.state import Measured, RunState
 from .team.processes import Processes
 
 VALIDATION_NETWORKS = 8
@@ -89,73 +72,6 @@ class Distillation:
 
     __repr__ = one_line
 
-    @classmethod
-    def prepare(
-        cls,
-        config: RunConfig,
-        data: LabelledData,
-        module: nn.Module,
-        given: Given = NOTHING,
-        device: torch.device | None = None,
-        team: Processes | None = None,
-    ) -> "Distillation":
-        """Puts a configuration, data and a module together; fills in what follows from them.
-
-        What is given takes precedence over what the configuration names. The number of threads is
-        set, since the last bit of a sum depends on it.
-        """
-        team, config = team or Processes(), config.bundled()
-        torch.set_num_threads(config.threads or team.threads())
-        device = device or team.device(resolve_device(config.device))
-        dtype = None if config.dtype is None else resolve_dtype(config.dtype)
-        for one in given.objects:
-            one.check_recordable()
-        beginning = InitialWeights.of(config, module, given.initialization)
-        module = beginning.module
-        objective = given.objective or make(Objective, config)
-        if objective.has_classes:
-            data = from_zero(as_classes(data))
-            check_several_classes(data)
-        check_learnable(module, data)
-        network = Network(module, data.example(), device=device, dtype=dtype)
-        check_recordable(network, module, data, config.steps * config.epochs)
-        initialization = beginning.initialization(network, data)
-        check_enough(initialization, config.test_networks or 1)
-        objective.check(network.outputs, data.labels, complete=True)
-        held_out = None
-        if config.validation:
-            data, held_out = data.hold_out(config.validation, config.seed)
-        config = config.for_examples(len(data))
-        with using(config.engine):
-            engine = chosen()
-            view = given.view or make_view(config)
-            if view:
-                view.check(data.input_shape)
-            # Frozen layers see other images in every outer step: nothing is to be computed once.
-            split = split_frozen(network) if engine != "plain" and view is None else None
-            unrolled = split.head if split else network
-            distiller = _distiller(config, unrolled, initialization, objective, given, split)
-            others = other_networks(config, network, data)
-            distiller = _with_engines(
-                replace(distiller, whole=network, view=view), others, config, team
-            )
-        check_division(distiller.networks, team.size)
-        if distiller.networks < team.size:
-            for each in (unrolled, *others):
-                check_shares(each, objective)
-        config = replace(
-            config,
-            networks=distiller.networks,
-            device=device.type,
-            engine=engine,
-            processes=team.size,
-            threads=torch.get_num_threads(),
-            compiled=distiller.engine.compiled,
-            dtype=str(network.dtype).removeprefix("torch."),
-            **initialization.resolved_settings(),
-        )
-        return cls(config, distiller, network, module, data, held_out, split, team, beginning.notes)
-
     def with_config(self, config: RunConfig) -> "Distillation":
         """The same with other settings of the schedule."""
         return replace(self, config=config, distiller=replace(self.distiller, config=config))
@@ -166,15 +82,6 @@ class Distillation:
         if iterations == self.config.iterations:
             return self
         return self.with_config(self.config.replanned(outer_step, iterations))
-
-    def computed_by(self, team: Team, *, compiled: bool | None = None) -> Distiller:
-        """The distiller as a member of another team, or with other updates; to measure it."""
-        config = self.config
-        if compiled is not None:
-            config = replace(config, compiled=compiled)
-        with using(config.engine):
-            others = [engine.network for engine in self.distiller.variety.others]
-            return _with_engines(self.distiller, others, config, team)
 
     @property
     def engine_record(self) -> EngineRecord:
@@ -367,49 +274,3 @@ class Distillation:
         """Whether the distilled data are measured on held-out data after this outer step."""
         every = self.config.validate_every or self.config.iterations
         return outer_step % every == 0 or outer_step == self.config.iterations
-
-
-def _distiller(
-    config: RunConfig,
-    network: Network,
-    initialization: Initialization,
-    objective: Objective,
-    given: Given,
-    split: Split | None,
-) -> Distiller:
-    """Algorithm 1 for what is given, or else for what the configuration names."""
-    parametrisation = given.parametrisation or make(Parametrisation, config)
-    rule = with_learned(given.rule or make_rule(config), config, network.weights)
-    if rule.coefficients is not None:
-        parametrisation = WithRule(parametrisation, rule.coefficients)
-    return Distiller(
-        network,
-        initialization,
-        objective,
-        config,
-        given.adjoint or make(Adjoint, config),
-        rule,
-        FrozenFeatures(parametrisation, split.prefix) if split else parametrisation,
-    )
-
-
-def _with_engines(
-    distiller: Distiller, others: Sequence[Network], config: RunConfig, team: Team
-) -> Distiller:
-    """The distiller with the engines of all its networks, as the machine's settings have it."""
-
-    def engine(network: Network) -> Engine:
-        return engine_for(
-            network,
-            distiller.objective,
-            micro_batch=config.micro_batch,
-            compiled=bool(config.compiled),
-            team=team,
-        )
-
-    variety = Variety(
-        tuple(engine(network) for network in others),
-        tuple(ORDINARY[name] for name in config.ordinary),
-        config.jitter,
-    )
-    return replace(distiller, own_engine=engine(distiller.network), variety=variety)

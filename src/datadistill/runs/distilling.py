@@ -33,6 +33,7 @@ from .calls.presets import Preset, preset_settings
 from .config import RunConfig, config_from
 from .distillation import Distillation
 from .initialization import unused_weights
+from .preparation import prepare
 from .run import Run, distill_in_memory
 from .seams import import_own, settings_of
 from .settings import Keep
@@ -138,7 +139,7 @@ def distill(
     }
     config = _of_one_process(config_from({**preset_settings(preset, named), **named}))
     check_installed(config.tensorboard and run is not None)
-    distillation = Distillation.prepare(config, real, module, given, place)
+    distillation = prepare(config, real, module, given, place)
     if tested is not None:
         _check_test(distillation, tested)
     for note in unused_weights(module, distillation.distiller.initialization):

@@ -20,6 +20,7 @@ from ..hints import command, flag
 from ..importing import absolute_reference
 from .config import RunConfig
 from .distillation import Distillation
+from .preparation import prepare
 from .seams import SEAMS, make
 from .team.processes import Processes
 
@@ -52,7 +53,7 @@ class Experiment:
 
     def prepare(self, team: Processes | None = None) -> Distillation:
         """The distillation, for this process alone or as one of a team; reads no data again."""
-        return Distillation.prepare(self.config, self.train, self.module, team=team)
+        return prepare(self.config, self.train, self.module, team=team)
 
 
 def load(config: RunConfig) -> Experiment:

@@ -13,9 +13,9 @@ from .distillation import Distillation
 from .experiment import check_named
 from .interrupt import check_no_stop
 from .outcome import Outcome
-from .state import RunState
 from .store.checkpoint import from_bytes
 from .store.fingerprint import check_fingerprint
+from .store.state import RunState
 from .team.handover import Named
 from .team.processes import Processes, Votes, together
 from .team.signals import ENDING

@@ -4,9 +4,9 @@ import contextlib
 from collections.abc import Generator
 
 from ..errors import FileError, TeamError
-from .state import RunState
 from .store.checkpoint import checkpoints_in
 from .store.folder import RunFolder
+from .store.state import RunState
 from .team.processes import Processes
 from .team.signals import interruption
 from .team.stop import Stop

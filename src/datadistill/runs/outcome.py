@@ -12,9 +12,9 @@ from ..evaluation import evaluate
 from ..models.description import weights_hash
 from ..progress import ProgressCallback
 from .distillation import Distillation
-from .state import RunState
 from .store.folder import RunFolder
 from .store.results import check_artefact, file_hash
+from .store.state import RunState
 
 
 @dataclass(frozen=True)

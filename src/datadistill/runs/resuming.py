@@ -27,6 +27,9 @@ PATHS = ("data_dir", "pool", "weights")
 CHANGES = ("iterations", *PATHS, "threads", "engine")
 """Settings that can be changed when a run is resumed; so can the number of processes."""
 
+PLANNED = ("iterations", "decay_every", "validate_every", "plans")
+"""Settings that a time budget may have changed when a run began."""
+
 Team = Callable[[int], AbstractContextManager[Processes]]
 """Starts so many processes."""
 
@@ -123,6 +126,15 @@ def config_of_run(folder: RunFolder, saved: Saved) -> RunConfig:
         raise ConfigError(
             error.what, "Correct it, or delete it: it is restored from the checkpoint."
         ) from None
+
+
+def as_planned(config: RunConfig, folder: RunFolder) -> RunConfig:
+    """The settings with the schedule of a run that was begun in a folder, if one was."""
+    if folder.is_new:
+        return config
+    with opened(folder) if not folder.config.exists() else contextlib.nullcontext() as saved:
+        before = saved.config if saved else read_config(folder.config)
+    return replace(config, **{name: getattr(before, name) for name in PLANNED})
 
 
 def _changed(config: RunConfig, given: Mapping[str, Any]) -> RunConfig:

@@ -19,12 +19,12 @@ from .distillation import Distillation
 from .experiment import code_flags, repeat_flags
 from .interrupt import check_no_stop, left_alone, resume_hint, stopped
 from .outcome import Outcome, is_finished, load_finished
-from .state import RunState
 from .store.checkpoint import Checkpoint, prune, to_bytes, write_checkpoint
 from .store.folder import RunFolder
 from .store.metrics import MetricsLog, MetricsRow, logging_to
 from .store.restore import Saved, check_same_run, opened, other_engine, resuming_from
 from .store.saver import Saver
+from .store.state import RunState
 from .store.tensorboard import board
 from .team.processes import Votes
 from .team.stop import Stop, stoppable

@@ -15,6 +15,7 @@ from ...evaluation.evaluating import HELD_OUT_NETWORKS
 from ...pools import at_most
 from ..config import VALIDATIONS
 from ..distillation import Distillation
+from ..preparation import computed_by
 
 TRIALS = 3
 TRIAL_SECONDS = 3.0
@@ -55,7 +56,7 @@ def measure_cost(distillation: Distillation, test: LabelledData | None) -> Cost:
     """Makes a few outer steps and a small test, of which nothing is kept."""
     # As one of several processes it does its own share, without the others.
     processes = distillation.team.size
-    distiller = distillation.computed_by(Team(0, processes))
+    distiller = computed_by(distillation, Team(0, processes))
     state = distillation.late()
     times: list[float] = []
     # The first outer step prepares much that later ones find ready: it does not count.

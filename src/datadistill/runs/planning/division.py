@@ -14,6 +14,7 @@ from ...engine.micro_batches import mixes_examples
 from ..config import RunConfig
 from ..distillation import Distillation
 from ..experiment import Experiment
+from ..preparation import computed_by
 from ..team.environment import world_size
 
 WORTH_IT = 0.85
@@ -135,7 +136,7 @@ def _seconds(
 ) -> float:
     """The time of an outer step by process 0, without the others; ∞ if compiling gains nothing."""
     torch.set_num_threads(threads)
-    distiller = distillation.computed_by(Team(0, processes), compiled=compiled)
+    distiller = computed_by(distillation, Team(0, processes), compiled=compiled)
     state, times = distillation.late(), list[float]()
     for trial in range(3):  # the first prepares much that later ones find ready
         batch = distillation.batch(trial)
@@ -144,7 +145,7 @@ def _seconds(
         times.append(time.perf_counter() - begin)
         if times[-1] > LONG_SECONDS and (trial or not compiled):
             break
-    plain = distillation.computed_by(Team(0, processes), compiled=False)
+    plain = computed_by(distillation, Team(0, processes), compiled=False)
     if compiled and not compiled_rightly(distiller, plain, state, distillation.batch(0)):
         return math.inf
     return min(times[1:] or times)

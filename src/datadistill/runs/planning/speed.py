@@ -16,6 +16,7 @@ from ...engine.knowledge import Ways, ways_of
 from ...engine.team import Team
 from ...engine.traced import is_traced
 from ..distillation import Distillation
+from ..preparation import computed_by
 from .cost import Cost
 
 TRIALS = 3
@@ -96,7 +97,7 @@ def speed_lines(distillation: Distillation, cost: Cost) -> list[str]:
 def measure_speed(distillation: Distillation) -> Speed:
     """Makes a few outer gradients in both ways, alternately; the best of each counts."""
     distiller, batch, state = (
-        distillation.computed_by(Team(0, 1)),
+        computed_by(distillation, Team(0, 1)),
         distillation.batch(0),
         distillation.late(),
     )

@@ -18,8 +18,8 @@ from ...core.optimizer import AdamState
 from ...engine import Engines
 from ...errors import ArtefactError, ConfigError, NonFiniteError, RunError
 from ..config import RunConfig, config_from
-from ..state import Measured, RunState
 from .snapshots import Snapshots
+from .state import Measured, RunState
 
 KEPT = 2
 """How many checkpoints are kept."""

@@ -4,10 +4,10 @@ import math
 import time
 
 from ..config import RunConfig
-from ..state import RunState
 from .checkpoint import Checkpoint, write_checkpoint
 from .folder import RunFolder
 from .metrics import MetricsLog
+from .state import RunState
 
 
 class Saver:

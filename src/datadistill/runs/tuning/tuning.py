@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -19,9 +19,10 @@ from ...showing import Tell, teller
 from ..calls.keywords import Keywords
 from ..calls.presets import Preset, preset_settings
 from ..config import RunConfig, config_from, differences
-from ..distillation import Distillation
 from ..planning.budget import TimeBudget
 from ..planning.cost import measure_cost
+from ..preparation import prepare
+from ..resuming import as_planned
 from ..run import Run
 from ..store.folder import RunFolder
 from ..store.yaml_files import read_config, write_yaml
@@ -29,8 +30,6 @@ from .space import Search, check_installed, searched
 from .trials import Trial, read_trials, write_trials
 
 TRIALS = 20
-PLANNED = ("iterations", "decay_every", "validate_every", "plans")
-"""What a trial has been planned with, when it is resumed."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ class Tuning:
             return self._go(names)
 
     def _go(self, names: Sequence[str]) -> Tuned:
-        first = Distillation.prepare(self.config, self.train, self.module)
+        first = prepare(self.config, self.train, self.module)
         self._check_same()
         search = Search(
             self.config, searched(names, self.config), first.distiller.objective.higher_is_better
@@ -158,12 +157,9 @@ class Tuning:
         return Trial(settings, reached, time.monotonic() - begin)
 
     def _reached(self, config: RunConfig, folder: RunFolder, until: float) -> float | None:
-        distillation = Distillation.prepare(config, self.train, self.module)
+        distillation = prepare(config, self.train, self.module)
+        distillation = distillation.with_config(as_planned(distillation.config, folder))
         budget = None
-        if not folder.is_new:
-            before = read_config(folder.config)
-            planned = {name: getattr(before, name) for name in PLANNED}
-            distillation = distillation.with_config(replace(distillation.config, **planned))
         if math.isfinite(until):
             cost = measure_cost(distillation, None)
             fit = max(1, cost.iterations_within(until - time.monotonic()))

@@ -14,9 +14,9 @@ from ...runs.experiment import Experiment, load
 from ...runs.planning.budget import TimeBudget
 from ...runs.planning.cost import measure_cost
 from ...runs.pool_job import PoolJob
+from ...runs.resuming import as_planned
 from ...runs.run import Run
 from ...runs.store.folder import RunFolder
-from ...runs.store.yaml_files import read_config
 from ...runs.team.processes import Processes
 from ...showing import Tell, no_message
 from .part import Part
@@ -63,7 +63,7 @@ class Workshop:
         config = part.config(self.scale, self.data_dir, self.folder / "pools")
         pool = self._pool(part, config)
         folder = RunFolder(self.folder / "runs" / part.run)
-        config = self._as_before(config, folder)
+        config = as_planned(config, folder)
         loaded = load(replace(config, threads=self.threads))
         loaded = replace(loaded, train=self.some(loaded.train))
         distillation = loaded.prepare()
@@ -94,19 +94,6 @@ class Workshop:
         if self.until <= now:
             raise OutOfTimeError("The time budget has ended.", "Run the same command to go on.")
         return now + (1 - RESERVE) * (self.until - now) / max(parts_left, 1)
-
-    def _as_before(self, config: RunConfig, folder: RunFolder) -> RunConfig:
-        """The settings of a run that was begun: its schedule is planned already."""
-        if folder.is_new or not folder.config.exists():
-            return config
-        before = read_config(folder.config)
-        return replace(
-            config,
-            iterations=before.iterations,
-            plans=before.plans,
-            decay_every=before.decay_every,
-            validate_every=before.validate_every,
-        )
 
     def _pool(self, part: Part, config: RunConfig) -> Pool | None:
         """The pool that a part needs: made, continued or extended."""

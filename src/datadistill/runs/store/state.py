@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from ..artefact import Claim
-from ..core.distilled import Steps
-from ..core.distiller import DistillerState
-from ..core.values import one_line, same
-from ..engine import Engines
-from .settings import Keep
-from .store.snapshots import Snapshots
+from ...artefact import Claim
+from ...core.distilled import Steps
+from ...core.distiller import DistillerState
+from ...core.values import one_line, same
+from ...engine import Engines
+from ..settings import Keep
+from .snapshots import Snapshots
 
 NOISE = 2.0
 """Standard errors by which the best must beat the last, to be kept by ``keep=auto``."""
