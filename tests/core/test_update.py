@@ -116,7 +116,7 @@ def test_a_product_written_by_hand_is_the_derived_one(rule: UpdateRule, own_step
 
 
 def test_adam_pulls_nothing_back_through_weights_without_a_gradient() -> None:
-    case, rule = problem("partly used", networks=2), Adam()
+    case, rule = problem("shared weights", networks=2), Adam()
     step, learner = case.steps[Position(0, 0)], rule.start(case.theta0)
     v = learner.rebuild([noise(n, one) for n, one in enumerate(learner.leaves())])
     g = case.engine.record(learner.weights, step).values
