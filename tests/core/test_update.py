@@ -132,7 +132,8 @@ def test_adam_pulls_nothing_back_through_weights_without_a_gradient() -> None:
 def learner_on_the_way(rule: UpdateRule, weights: Weights) -> Learner:
     """A learner whose memory is not empty."""
     start = rule.start(weights)
-    moments = [noise(n, one).square() + 0.1 for n, one in enumerate(start.leaves())]
+    leaves = enumerate(start.leaves())
+    moments = [(noise(n, one).square() + 0.1).to(one.dtype) for n, one in leaves]
     return Learner(weights, start.rebuild(moments).memory)
 
 

@@ -71,7 +71,8 @@ class Adam(UpdateRule, name="adam"):
         found = g.products(u)
         weights = {name: one + found.weights[name] for name, one in v.weights.items()}
         rate = rate_gradient(v.weights, direction, step) / made.left1
-        memory = {"first": first, "second": second, "count": v.memory["count"]}
+        none = {"": torch.zeros_like(learner.memory["count"][""])}  # of a number of updates
+        memory = {"first": first, "second": second, "count": none}
         return Learner(weights, memory), Step(found.inputs, found.labels, rate)
 
     def _made(self, learner: Learner, gradient: Weights) -> "_Moments":
