@@ -75,8 +75,10 @@ class Campaign:
                     break
                 kills -= 1
                 self.kills[name] += 1
-            found = self._whole(folder, work)
-            self.compare(name, folder, found, expected)
+            try:
+                self.compare(name, folder, self._whole(folder, work), expected)
+            except RuntimeError as error:
+                self._fail(f"{name}: the next start failed: {error}")
             shutil.rmtree(folder)
 
     def compare(
