@@ -29,6 +29,7 @@ TOGETHER = 4  # kills of one piece of work before it may finish
 UNLIKE = ("seconds", "check", "checkpoints", ".lock")
 TAKEN = re.compile(r" \(\d.*\)$", re.MULTILINE)
 """The time that a command took, as it prints it."""
+TIME_IN_TABLE = re.compile(rb'"(cpu_)?seconds": [\d.e-]+')
 TIME_IN_PAGE = re.compile(rb"<dd>[\d.,]+ (ms|s|min|h)\b[^<]*</dd>")
 
 
@@ -147,9 +148,11 @@ class Campaign:
 
 
 def without_times(path: Path) -> bytes:
-    """The bytes of a file; of a log or a page, without what is never the same."""
+    """The bytes of a file; of a log, a page or a table, without what is never the same."""
     if path.name == "report.html":
         return TIME_IN_PAGE.sub(b"", path.read_bytes())
+    if path.name == "table.json":
+        return TIME_IN_TABLE.sub(b"", path.read_bytes())
     if path.suffix != ".jsonl":
         return path.read_bytes()
     rows = [json.loads(line) for line in path.read_text().splitlines()]
