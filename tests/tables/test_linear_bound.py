@@ -58,6 +58,10 @@ def test_reproduce_linear_writes_its_figures_and_its_picture(
     figures = json.loads((tmp_path / "results.json").read_text())["linear"]
     assert [point["images"] for point in figures["points"]] == [*range(1, 13)]
     assert (tmp_path / "linear-bound.png").stat().st_size > 10_000
+    figure = (tmp_path / "linear-bound.svg").read_text()
+    assert "1,000 random θ₀, seed 0" in figure
+    assert ">10⁰<" in figure
+    assert "mathdefault" not in figure
     told = capsys.readouterr()
     assert "best possible" in told.out
     assert not told.err

@@ -1,6 +1,7 @@
 """The paper's tables and figures by one command: what is run, kept, resumed, and told."""
 
 import json
+import re
 import shutil
 import time
 from dataclasses import replace
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from datadistill.baselines import paper as paper_module
 from datadistill.baselines.paper import Figure
@@ -130,8 +132,11 @@ def test_what_is_missing_is_run_and_told(
     made = json.loads((tmp_path / "steps" / "table.json").read_text())
     assert made["runs"] == ["one", "two"]
     assert made["rows"]["digits"]["1"]["mean"] > 0
-    assert (tmp_path / "steps" / "steps.svg").read_text().startswith("<?xml")
-    assert (tmp_path / "steps" / "steps.png").exists()
+    figure = (tmp_path / "steps" / "steps.svg").read_text()
+    assert "digits: digits, linear; 1 network, tested on 360 examples." in figure
+    assert "Seed 0; band: one standard deviation" in " ".join(re.findall(r">([^<]+)<", figure))
+    with Image.open(tmp_path / "steps" / "steps.png") as picture:
+        assert "Seed 0" in picture.info["Description"]
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/distilled.safetensors")}
     assert run(*words) == 0  # finished runs are kept
     assert {path: path.stat().st_mtime_ns for path in kept} == kept

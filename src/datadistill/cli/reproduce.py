@@ -154,7 +154,8 @@ class Reproduce(Common):
             self.say(f"linear: {error.what}")
             return f"{LINEAR_TITLE}\n\n- Not measured: {error.what}\n"
         write_results(results, {"linear": found.as_json()}, indent=1)
-        draw_linear_bound(found, picture)
+        for suffix in (".png", ".svg"):
+            draw_linear_bound(found, picture.with_suffix(suffix))
         print_table(_table(found))
         out.print(f"figures: {results}\npicture: {picture}", markup=False)
         return _linear_markdown(found)

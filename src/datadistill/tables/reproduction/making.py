@@ -245,10 +245,12 @@ def _describe(made: Reproduced, part: Part, workshop: Workshop) -> str:
     header, claim = distilled.header, distilled.claim
     pool = header.initialization.pool
     networks, tested = (claim.networks, claim.examples) if claim else (0, 0)
+    if claim and claim.seed not in made.seeds:
+        made.seeds.append(claim.seed)
     made.names[part.row] = (
         f"{header.data}, {header.architecture.name}"
         + (f", pool {pool.name} of {pool.networks} networks" if pool else "")
-        + f"; figures over {networks} network(s), tested on {tested:,} examples"
+        + f"; {networks} network{'' if networks == 1 else 's'}, tested on {tested:,} examples"
     )
     for one in differences(config, part.paper()):
         runs = made.differences.setdefault(one, [])

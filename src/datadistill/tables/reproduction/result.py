@@ -51,6 +51,7 @@ class Reproduced:
         paper_rows: What the paper's row is called, where other data stand in for its own.
         names: What each row's data and networks really are.
         runs: The runs of which it is made.
+        seeds: The seeds of the networks that were tested.
         notes: What is missing, by row.
         differences: Settings that differ from the paper's, with the runs that differ so.
         seconds: How long it took this time.
@@ -67,6 +68,7 @@ class Reproduced:
     paper_rows: dict[str, str] = field(default_factory=dict[str, str])
     names: dict[str, str] = field(default_factory=dict[str, str])
     runs: list[str] = field(default_factory=list[str])
+    seeds: list[int] = field(default_factory=list[int])
     notes: list[str] = field(default_factory=list[str])
     differences: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     seconds: float = 0.0
