@@ -16,7 +16,7 @@ from ...evaluation.result import ClassScore
 from ...given import typed
 from ...progress import ProgressCallback
 from ...runs.experiment import Experiment
-from ...runs.store.yaml_files import read_config
+from ...runs.resuming import as_planned
 from ...showing import shown, teller
 from ..baseline import baseline_table
 from ..context import TableSettings
@@ -241,7 +241,8 @@ def _describe(made: Reproduced, part: Part, workshop: Workshop) -> str:
     if part.run not in made.runs:
         made.runs.append(part.run)
     folder = workshop.run_folder(part)
-    distilled, config = load_distilled(folder.distilled), read_config(folder.config)
+    distilled = load_distilled(folder.distilled)
+    config = as_planned(part.config(workshop.scale, None, workshop.folder), folder)
     header, claim = distilled.header, distilled.claim
     pool = header.initialization.pool
     networks, tested = (claim.networks, claim.examples) if claim else (0, 0)
