@@ -15,6 +15,7 @@ CODE = re.compile(r"(`+).+?\1")
 LINK = re.compile(r"!?\[[^\]]*\]\(<?([^)\s>]+)>?[^)]*\)")
 HTML = re.compile(r"<(?:img|source|a)\b[^>]*?\b(?:src|srcset|href)=\"([^\"]+)\"")
 HEADING = re.compile(r"^#{1,6}[ \t]+(.*?)[ \t]*#*$", re.MULTILINE)
+NAMED = re.compile(r"`((?:benchmarks|examples|tests)/[\w/.-]+)`")
 EXTERNAL = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
 
@@ -58,6 +59,13 @@ def broken(document: Path) -> Iterator[str]:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_relative_links_and_anchors_resolve(document: Path) -> None:
     assert list(broken(document)) == []
+
+
+def test_tests_and_benchmarks_that_pages_name_exist() -> None:
+    pages = [page for page in DOCUMENTS if page.name != "CHANGELOG.md"]
+    named = {name for page in pages for name in NAMED.findall(page.read_text(encoding="utf-8"))}
+    assert "tests/runs/test_other_users.py" in named
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
