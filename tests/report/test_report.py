@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import torch
 import datadistill as dd
 from datadistill.data.decoding import Category, Decoder, Number, table_decoder
 from datadistill.errors import FileError, RunError
-from datadistill.report import making
+from datadistill.report import making, telling
 from datadistill.report.charts import Line, log_ticks, ticks
+from datadistill.report.story import Story
 
 from ..cli.helpers import run as command
 from ..runs.helpers import go, stop_after
@@ -205,3 +207,28 @@ def test_long_lines_are_binned_and_ticks_are_round() -> None:
     assert ticks(0.0, 1.0) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1.0])
     assert ticks(3.0, 3.0) == [3.0]
     assert log_ticks(0.5, 3.0) == pytest.approx([0.5, 1, 2])
+
+
+def test_captions_count_the_networks_of_every_run_and_one_rate_needs_no_chart(
+    digits_run: Path,
+) -> None:
+    story = Story.of(digits_run)
+    single = [
+        row.model_copy(update={"held_out": row.held_out.model_copy(update={"networks": 1})})
+        for row in story.rows
+        if row.held_out
+    ]
+    networks = {row.held_out.networks for row in story.rows if row.held_out}
+    one = replace(story, rows=tuple(single))
+    chart = telling.held_out([one, story])
+    assert chart
+    assert f"held out, 1 and {networks.pop()} networks, with a band" in chart.caption
+    alone = telling.held_out([one])
+    assert alone
+    assert "held out, 1 network. " in alone.caption
+    assert telling.rates(story)
+    assert story.distilled
+    steps = story.distilled.steps
+    short = replace(steps, inputs=steps.inputs[:1], labels=steps.labels[:1])
+    short = replace(short, learning_rates=steps.learning_rates[:1, :1])
+    assert telling.rates(replace(story, distilled=replace(story.distilled, steps=short))) is None
