@@ -17,6 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,6 +28,7 @@ LATER = (
     *("tyro.constructors", "typeguard"),
 )
 """What commands import only when they come to use it; together it takes a second."""
+_ONE_REQUEST = threading.Lock()  # threads start processes, too
 
 
 def python(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
@@ -76,9 +78,10 @@ class _Forked(subprocess.Popen[str]):
             "new_session": bool(options["start_new_session"]),
         }
         content = json.dumps(request).encode()
-        server, _ = _server()
-        socket.send_fds(server, [len(content).to_bytes(4, "big")], [*used, telling])
-        server.sendall(content)
+        with _ONE_REQUEST:
+            server, _ = _server()
+            socket.send_fds(server, [len(content).to_bytes(4, "big")], [*used, telling])
+            server.sendall(content)
         os.close(telling)
         self._close_pipe_fds(*given[9:15])  # pyright: ignore[reportAttributeAccessIssue]
         self.pid, self._child_created = self._number(), True

@@ -4,6 +4,7 @@
     python -m benchmarks.hostile artefacts --count 10000 --seed 0
     python -m benchmarks.hostile fuzz --minutes 60 [--kind NAME …]
 
+``--first N`` leaves out the cases before N, so that a campaign can be run in portions.
 The exit code is 1 if a promise was broken. Files that broke one are kept in cases/, which the tests
 try from then on.
 """
@@ -35,7 +36,9 @@ def main() -> int:
     for name in ("files", "artefacts"):
         action = actions.add_parser(name)
         action.add_argument("--count", type=int, default=10_000)
+        action.add_argument("--first", type=int, default=0, help="number of the first case")
         action.add_argument("--seed", type=int, default=0)
+        action.add_argument("--workers", type=int, default=2, help="processes that try cases")
     fuzz = actions.add_parser("fuzz")
     fuzz.add_argument("--minutes", type=float, default=60.0)
     fuzz.add_argument("--kind", nargs="*", default=[])
@@ -45,7 +48,8 @@ def main() -> int:
     if given.what == "fuzz":
         counts = campaign.run(given.minutes, given.kind)
     else:
-        counts = campaign.run(given.count, given.seed, _progress)
+        numbers = range(given.first, given.first + given.count)
+        counts = campaign.run(numbers, given.seed, given.workers, _progress)
     return _report(counts, time.monotonic() - begin)
 
 

@@ -8,30 +8,30 @@ from pathlib import Path
 
 from .counts import Counts
 
-WORKERS = 2
 ADDRESSES = 4 * 2**30
 """Bytes that a worker may allocate beyond what it has: more fails, and is counted."""
 
 
-def run(count: int, seed: int, progress: Callable[[int, int], None]) -> Counts:
+def run(numbers: range, seed: int, workers: int, progress: Callable[[int, int], None]) -> Counts:
     """Makes and tries hostile artefacts.
 
     Args:
-        count: How many.
-        seed: Which.
-        progress: Called with how many have been tried, and ``count``.
+        numbers: Which.
+        seed: Determines them, with their numbers.
+        workers: How many processes try them.
+        progress: Called with the number of artefacts that were tried, and of all.
     """
-    total, numbers = Counts(), iter(range(count))
-    workers = [_Worker(seed) for _ in range(min(WORKERS, count))]
-    busy = {worker.pipe: worker for worker in workers if worker.give(numbers)}
+    total, left = Counts(), iter(numbers)
+    team = [_Worker(seed) for _ in range(min(workers, len(numbers)))]
+    busy = {worker.pipe: worker for worker in team if worker.give(left)}
     while busy:
         for pipe in wait(list(busy)):
             worker = busy.pop(pipe)  # pyright: ignore[reportArgumentType]
             total.add(worker.outcome())
-            progress(total.tried, count)
-            if worker.give(numbers):
+            progress(total.tried, len(numbers))
+            if worker.give(left):
                 busy[worker.pipe] = worker
-    for worker in workers:
+    for worker in team:
         worker.end()
     return total
 

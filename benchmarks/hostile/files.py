@@ -1,6 +1,5 @@
 """A campaign of mutated files of every kind but artefacts, in worker processes with limits."""
 
-import itertools
 import multiprocessing
 import resource
 import tempfile
@@ -11,26 +10,26 @@ from typing import Any
 
 from .counts import Counts
 
-WORKERS = 2
 HANGS = 60.0  # seconds after which a worker is ended
 ROOM = 2**31  # bytes that a worker may allocate beyond what it has when it starts
 Case = tuple[str, int, int]
 
 
-def run(count: int, seed: int, progress: Callable[[int, int], None]) -> Counts:
+def run(numbers: range, seed: int, workers: int, progress: Callable[[int, int], None]) -> Counts:
     """Tries mutated files.
 
     Args:
-        count: How many; they are spread over all kinds.
-        seed: Determines them.
+        numbers: Which; they are spread over all kinds.
+        seed: Determines them, with their numbers.
+        workers: How many processes try them.
         progress: Called with the number of files that were tried, and of all.
     """
     from .trial import KINDS
 
-    names = itertools.cycle(KINDS)
-    cases: Iterator[Case] = ((next(names), seed, number) for number in range(count))
+    names = [*KINDS]
+    cases: Iterator[Case] = ((names[n % len(names)], seed, n) for n in numbers)
     with tempfile.TemporaryDirectory(prefix="hostile-") as home:
-        return _tried(cases, [_Worker(home) for _ in range(WORKERS)], count, progress)
+        return _tried(cases, [_Worker(home) for _ in range(workers)], len(numbers), progress)
 
 
 def _tried(

@@ -1,6 +1,6 @@
 """Kills live processes at random moments, lets a new start finish, and compares all bytes.
 
-    python -m benchmarks.kills --count 300 [--seed 0] [--only NAME …]
+    python -m benchmarks.kills --count 300 [--seed 0] [--only NAME …] [--together 1]
 
 Every command that computes or writes is killed by SIGKILL, with one and with two processes.
 Afterwards no process of it may be left, and the next start must end with the bytes of an
@@ -25,10 +25,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=300, help="kills in all")
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
     parser.add_argument("--only", nargs="+", choices=[*WORKS], default=[*WORKS], metavar="NAME")
+    parser.add_argument("--together", type=int, default=1, help="commands side by side")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as place:
         campaign = Campaign(Path(place), random.Random(options.seed))
-        campaign.run(options.count, options.only)
+        campaign.run(options.count, options.only, options.together)
     for name, kills in campaign.kills.items():
         print(f"{name:32} {kills:4} kills")
     print(f"{campaign.kills.total():37} kills, {len(campaign.failures)} failures")

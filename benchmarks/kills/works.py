@@ -7,15 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from tests.data.makers import make_mnist
 
 from datadistill.runs.store.folder import RunFolder
 
-FLOATS, BYTES, IMAGES = "floats.npz", "bytes.npz", "images.pt"
+FLOATS, BYTES, IMAGES, DATA = "floats.npz", "bytes.npz", "images.pt", "data"
 
 DISTILL = (
-    *("--networks", "2", "--steps", "2", "--batch-size", "32", "--iterations", "60", "--quiet"),
-    *("--validate-every", "15", "--threads", "1", "--engine", "fast"),
-    *("--test-networks", "2", "--checkpoint-every", "5"),
+    *("--networks", "2", "--steps", "2", "--batch-size", "32", "--iterations", "24", "--quiet"),
+    *("--validate-every", "6", "--threads", "1", "--engine", "fast"),
+    *("--test-networks", "2", "--checkpoint-every", "2"),
 )
 LINEAR = ("--model", "linear")
 MLP = ("--model", "mlp", "--model-args", "hidden=6")
@@ -62,10 +63,26 @@ def distilling(processes: int, *flags: str, data: str = FLOATS) -> Work:
     return Work(command)
 
 
+def extending(processes: int) -> Work:
+    """More outer steps of a finished run."""
+    flags = ("--iterations", "40", "--processes", str(processes), "--quiet")
+    return Work(lambda _: ["resume", "run", *flags], needs_run=True)
+
+
 def tuning() -> Work:
     """A search for settings, which the same command continues."""
     flags = (*DISTILL, *LINEAR, "--trials", "4", "--search", "learning_rate", "averaging")
     return Work(lambda folder: ["tune", "--data", file_of(folder, FLOATS), "--run", "run", *flags])
+
+
+def reproducing(table: str, *flags: str) -> Work:
+    """A table or figure of the paper, with the runs that it needs."""
+
+    def words(folder: Path) -> Sequence[str]:
+        data = ["--data-dir", file_of(folder, DATA), "--output", "out", "--quiet"]
+        return ["reproduce", table, "--threads", "1", *data, *flags]
+
+    return Work(words)
 
 
 def pretraining(processes: int) -> Work:
@@ -120,6 +137,8 @@ WORKS = {
     "distill ridge-head": distilling(1, *RIDGE),
     "distill ridge-head, 2 processes": distilling(2, *RIDGE),
     "distill placed windows": distilling(1, *PLACED),
+    "resume --iterations": extending(1),
+    "resume --iterations, 2 processes": extending(2),
     "tune": tuning(),
     "pretrain": pretraining(1),
     "pretrain, 2 processes": pretraining(2),
@@ -131,22 +150,24 @@ WORKS = {
     ),
     "verify": using("verify", "--json"),
     "report": using("report", "--networks", "5", "--quiet"),
+    "report --figures": using("report", "--networks", "5", "--figures", "figures", "--quiet"),
     "export": exporting("script", "train.py", "distilled.safetensors"),
     "export --format npz": exporting("npz", "distilled.npz"),
     "import": importing(),
-    "reproduce": Work(
-        lambda _: ["reproduce", "linear", "--iterations", "5", "--output", "out", "--quiet"]
-    ),
+    "reproduce linear": reproducing("linear", "--iterations", "5"),
+    "reproduce one-vs-many": reproducing("one-vs-many"),
+    "quickstart": Work(lambda _: ["quickstart", "--quiet"]),
 }
 
 
 def write_files(place: Path) -> None:
-    """Small data sets, of floats in two channels and of grey bytes, and images to import."""
+    """Small data sets, of floats, of grey bytes and as MNIST has them, and images to import."""
     draws, labels = np.random.default_rng(0), np.arange(60) % 10
     floats = draws.normal(size=(60, 2, 7, 7)).astype(np.float32)
     pixels = draws.integers(0, 256, size=(60, 8, 8, 1), dtype=np.uint8)
     names = ("train_inputs", "train_labels", "test_inputs", "test_labels")
     for name, inputs in ((FLOATS, floats), (BYTES, pixels)):
         np.savez(place / name, **dict(zip(names, (inputs, labels) * 2, strict=True)))
+    make_mnist(place / DATA / "mnist", train=300, test=100)
     images = torch.from_numpy(floats[:20])
     torch.save({"data": [[images, torch.arange(20) % 10]]}, place / IMAGES)

@@ -37,7 +37,10 @@ def test_a_broken_promise_is_counted(trial: Trial, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
-def test_workers_count_the_same() -> None:
+def test_workers_and_portions_count_the_same() -> None:
     seen: list[int] = []
-    assert run(20, 0, lambda done, _: seen.append(done)).tried == 20
-    assert seen[-1] == 20
+    whole = run(range(20), 0, 2, lambda done, _: seen.append(done))
+    assert whole.tried == seen[-1] == 20
+    portions = run(range(15), 0, 1, lambda done, _: None)
+    portions.add(run(range(15, 20), 0, 1, lambda done, _: None))
+    assert portions == whole

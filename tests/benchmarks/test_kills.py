@@ -1,5 +1,6 @@
 """The campaign of kills: a small one, and that it sees what it looks for."""
 
+import json
 import os
 import random
 import subprocess
@@ -53,4 +54,13 @@ def test_of_a_page_only_its_times_are_left_out(tmp_path: Path) -> None:
     for content in pages:
         (tmp_path / "report.html").write_bytes(content)
         found.append(without_times(tmp_path / "report.html"))
+    assert found[0] == found[1] != found[2]
+
+
+def test_of_a_table_only_its_times_are_left_out(tmp_path: Path) -> None:
+    found: list[bytes] = []
+    for figure, seconds in ((0.5, 2.25), (0.5, 1e-05), (0.25, 2.25)):
+        table = {"mean": figure, "seconds": seconds, "cpu_seconds": seconds / 2}
+        (tmp_path / "table.json").write_text(json.dumps(table, indent=2))
+        found.append(without_times(tmp_path / "table.json"))
     assert found[0] == found[1] != found[2]
