@@ -27,6 +27,7 @@ NAMES = (
     "speed",
     "one_thread",
     "plain_loop",
+    "wide_networks",
     "directions",
     "memory",
     "evaluation",

@@ -86,29 +86,43 @@ OWN_AT_LEAST: dict[str, dict[int, float]] = {
 }
 CASES = {
     "LeNet": Case(LeNet, (1, 28, 28), 1024, {1: 2.8, 4: 3.2}, 6, {4: 50}),
+    **{name: Case(OWN[name], (1, 28, 28), 256, least, 6) for name, least in OWN_AT_LEAST.items()},
+}
+WIDE = {
     "AlexCifarNet": Case(AlexCifarNet, (3, 32, 32), 256, {1: 1.3}, 2, {1: 70}),
     "ConvNet-3": Case(ConvNet3, (3, 32, 32), 256, {1: 1.3}, 2, {1: 70}),
     "LargeNet": Case(LargeNet, (1, 28, 28), 1024, {1: 1.2}, 2),
     "VGG-11": Case(VGG11, (3, 32, 32), 256, {1: 1.2}, 2),
-    **{name: Case(OWN[name], (1, 28, 28), 256, least, 6) for name, least in OWN_AT_LEAST.items()},
 }
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
     """All cases."""
-    rows = [
-        compare(name, networks, math.ceil(case.trials / 3) if quick else case.trials)
-        for name, case in CASES.items()
+    return {"threads": 1, "rows": rows_of(CASES, quick=quick)}
+
+
+def rows_of(cases: Mapping[str, Case], *, quick: bool, **settings: Any) -> list[dict[str, Any]]:
+    """A row for each case and number of networks."""
+    return [
+        compare(
+            name, case, networks, math.ceil(case.trials / 3) if quick else case.trials, settings
+        )
+        for name, case in cases.items()
         for networks in case.at_least
     ]
-    return {"threads": 1, "rows": rows}
 
 
-def compare(name: str, networks: int, trials: int) -> dict[str, Any]:
+def compare(
+    name: str, case: Case, networks: int, trials: int, settings: Mapping[str, Any]
+) -> dict[str, Any]:
     """One row: the best processor times of both sides, and their ratio."""
-    case = CASES[name]
     # Updates as small as at the start of a run: of no network do the weights leave all bounds.
-    settings = {"batch_size": case.minibatch, "learning_rate": 0.02, "clip_norm": None}
+    settings = {
+        "batch_size": case.minibatch,
+        "learning_rate": 0.02,
+        "clip_norm": None,
+        **settings,
+    }
     loop, ours = sides(prepare(case.make(), case.shape, networks, **settings))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from benchmarks.own_networks import OWN
-from benchmarks.plain_loop import CASES, compare, sides
+from benchmarks.plain_loop import CASES, WIDE, compare, sides
 from benchmarks.speed import prepare
 from torch import nn
 
@@ -24,7 +24,7 @@ NARROWER: dict[str, Callable[[], nn.Module]] = {
 
 @pytest.mark.parametrize("name", ["LeNet", *NARROWER, *(name for name in OWN if name != "LSTM")])
 def test_its_gradient_is_that_of_the_distiller(name: str) -> None:
-    case = CASES[name]
+    case = {**CASES, **WIDE}[name]
     distillation = prepare(NARROWER.get(name, case.make)(), case.shape, 2, **SMALL)
     loop, ours = sides(distillation)
     losses, images, rates = loop()
@@ -36,6 +36,6 @@ def test_its_gradient_is_that_of_the_distiller(name: str) -> None:
 
 
 def test_a_row_has_the_processor_time_of_both_sides() -> None:
-    row = compare("dropout MLP", 1, trials=1)
+    row = compare("dropout MLP", CASES["dropout MLP"], 1, 1, {})
     assert row["ratio"] == row["plain loop, s"] / row["ours, s"] > 0
     assert 0 < row["share of peak, %"] < 100
