@@ -20,6 +20,7 @@ PAGE = DOCS / "performance.md"
 PAGES = (PAGE, DOCS / "beyond.md")
 PLACE = re.compile(r"(<!-- benchmarks: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 LIMITS = ("at least", "at most")
+SHARE, SHARE_LIMIT = "share of peak, %", "share at least"
 
 Entry = Mapping[str, Any]
 """What one benchmark found: its ``rows`` and anything else, with the machine it ran on."""
@@ -70,9 +71,11 @@ def rows_of(entry: Entry) -> list[dict[str, Any]]:
 
 
 def kept(row: Mapping[str, Any]) -> bool:
-    """Whether the ratio of a row is within its limit, if it has one."""
+    """Whether ratio and share of a row are within their limits, if they have any."""
     ratio = row.get("ratio")
     least, most = (row.get(limit) for limit in LIMITS)
+    if row.get(SHARE_LIMIT) is not None and row[SHARE] < row[SHARE_LIMIT]:
+        return False
     if least is None and most is None:
         return True
     return ratio is not None and (least or 0) <= ratio <= (most or float("inf"))
@@ -88,11 +91,14 @@ def markdown(rows: list[dict[str, Any]]) -> str:
 
 
 def _shown(row: Mapping[str, Any]) -> dict[str, str]:
-    shown = {name: _text(row[name]) for name in row if name not in (*LIMITS, "lower bound")}
+    hidden = (*LIMITS, SHARE_LIMIT, "lower bound")
+    shown = {name: _text(row[name]) for name in row if name not in hidden}
     if "ratio" in row and row.get("lower bound"):
         shown["ratio"] = f"> {shown['ratio']}"
     if any(limit in row for limit in LIMITS):
         limits = [f"{name} {row[name]:g}" for name in LIMITS if row.get(name) is not None]
+        if SHARE_LIMIT in row:
+            limits.append(f"{row[SHARE_LIMIT]:g} % of the peak")
         shown["promised"] = ", ".join(limits) + ("" if kept(row) else " (missed)")
     return shown
 

@@ -47,6 +47,8 @@ def test_tables_come_between_markers_and_the_prose_around_them_stays(tmp_path: P
         ({"ratio": 0.3, "at most": 0.25}, False),
         ({"ratio": 9.0, "at most": None}, True),
         ({"value": 1}, True),
+        ({"ratio": 2.0, "at least": 1, "share of peak, %": 69.0, "share at least": 70}, False),
+        ({"ratio": 2.0, "at least": 1, "share of peak, %": 71.0, "share at least": 70}, True),
     ],
 )
 def test_a_promise_is_kept_or_missed(row: dict[str, Any], expected: bool) -> None:

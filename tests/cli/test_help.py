@@ -131,6 +131,8 @@ def test_a_limit_can_be_lifted() -> None:
         ("distill mnist-fixd-10", "Did you mean 'mnist-fixed-10'?"),
         ("distill nowhere.yaml", "nowhere.yaml cannot be read"),
         ("evaluate", "ARTEFACT is missing."),
+        ("import images.pt --data mnist", "--model is missing."),
+        ("reproduce", "Name one of: mnist-cifar,adaptation,imagenet,"),
         ("evaluate nowhere", "There is no file nowhere."),
         ("data chek", "Unexpected argument: chek."),
     ],

@@ -87,6 +87,8 @@ HAND_WRITTEN: list[UpdateRule] = [
     Momentum(0.8),
     WeightDecay(0.3),
     WeightDecay(0.3, Momentum(0.8)),
+    Adam(),
+    Adam((0.0, 0.0), eps=0.1),
     WeightDecay(0.3, Adam(eps=0.01)),
     WeightDecay(0.2, WeightDecay(0.3, Nesterov(0.5))),
 ]
@@ -113,10 +115,25 @@ def test_a_product_written_by_hand_is_the_derived_one(rule: UpdateRule, own_step
         assert relative_error(one.double(), other.double()) < 1e-12
 
 
+def test_adam_pulls_nothing_back_through_weights_without_a_gradient() -> None:
+    case, rule = problem("shared weights", networks=2), Adam()
+    step, learner = case.steps[Position(0, 0)], rule.start(case.theta0)
+    v = learner.rebuild([noise(n, one) for n, one in enumerate(learner.leaves())])
+    g = case.engine.record(learner.weights, step).values
+    assert any(not own.any() for own in g.values())
+    found, _ = rule.pull_back(learner, case.engine.record(learner.weights, step), step, v)
+    g = case.engine.record(learner.weights, step)
+    expected, _ = UpdateRule.pull_back(rule, learner, g, step, v)
+    for one, other in zip(found.leaves(), expected.leaves(), strict=True):
+        assert one.isfinite().all()
+        assert relative_error(one.double(), other.double()) < 1e-12
+
+
 def learner_on_the_way(rule: UpdateRule, weights: Weights) -> Learner:
     """A learner whose memory is not empty."""
     start = rule.start(weights)
-    moments = [noise(n, one).square() + 0.1 for n, one in enumerate(start.leaves())]
+    leaves = enumerate(start.leaves())
+    moments = [(noise(n, one).square() + 0.1).to(one.dtype) for n, one in leaves]
     return Learner(weights, start.rebuild(moments).memory)
 
 

@@ -34,11 +34,15 @@ def anchors(markdown: str) -> Iterator[str]:
         seen[name] += 1
 
 
-def links(markdown: str) -> list[str]:
-    """The targets of a page's relative links, those in code left out."""
+def targets(markdown: str) -> list[str]:
+    """What the links of a page lead to, those in code left out."""
     prose = CODE.sub("", FENCE.sub("", markdown))
-    found = [*LINK.findall(prose), *HTML.findall(prose)]
-    return [target for target in found if not EXTERNAL.match(target)]
+    return [*LINK.findall(prose), *HTML.findall(prose)]
+
+
+def links(markdown: str) -> list[str]:
+    """The targets of a page's relative links."""
+    return [target for target in targets(markdown) if not EXTERNAL.match(target)]
 
 
 def broken(document: Path) -> Iterator[str]:
@@ -95,6 +99,23 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 )
 def test_anchors_follow_githubs_rule(heading: str, anchor: str) -> None:
     assert slug(heading) == anchor
+
+
+ADDRESS = re.compile(r"https://[a-z0-9-]+(\.[a-z0-9-]+)+(/[\w.~/%-]*)?(#[\w-]+)?")
+MOST_ADDRESSES = 10
+
+
+def test_addresses_outside_are_well_formed_and_few() -> None:
+    """Nothing is asked for over a network here: each is to be opened by whoever adds it."""
+    found = {
+        target
+        for document in DOCUMENTS
+        for target in targets(document.read_text(encoding="utf-8"))
+        if EXTERNAL.match(target)
+    }
+    assert len(found) >= 4  # of safetensors, Optuna, and the changelog
+    assert [target for target in found if not ADDRESS.fullmatch(target)] == []
+    assert len(found) <= MOST_ADDRESSES
 
 
 def test_broken_links_and_anchors_are_noticed(tmp_path: Path) -> None:

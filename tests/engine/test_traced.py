@@ -17,13 +17,24 @@ from datadistill.core.initialization import RandomInit
 from datadistill.core.network import Network
 from datadistill.core.objective import Classification
 from datadistill.core.settings import DistillerConfig
-from datadistill.engine import FastEngine, using
+from datadistill.engine import EngineName, FastEngine, using
 from datadistill.engine.garbage import uncollected
 from datadistill.engine.kernels import kernels
-from datadistill.engine.kernels.averaging import make_averaging
-from datadistill.engine.kernels.normalisation import Rows, make_normalisation
+from datadistill.engine.kernels.averaging import Averaging
+from datadistill.engine.kernels.last import (
+    AveragingLast,
+    NormalisationLast,
+    Response,
+    is_last,
+    last,
+)
+from datadistill.engine.kernels.library import functions_for
+from datadistill.engine.kernels.normalisation import Normalisation, Rows
+from datadistill.engine.kernels.windows import Windows
 from datadistill.engine.traced import functions, traced
+from datadistill.engine.traced.convolution import Settings
 from datadistill.engine.traced.layers import kernels_of
+from datadistill.engine.traced.wide import WideConvolution
 from tests.helpers import AWKWARD, NETWORKS, relative_error
 
 needs_compiler = pytest.mark.skipif(
@@ -217,10 +228,14 @@ def test_the_kept_bytes_are_those_of_the_saved_tensors() -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("window", [(2, 2), (3, 2), (1, 4), (5, 7)])
-def test_averages_in_c_are_torchs(window: tuple[int, int]) -> None:
+@pytest.mark.parametrize("kind", [Averaging, AveragingLast])
+def test_averages_in_c_are_torchs(
+    window: tuple[int, int], kind: type[Averaging | AveragingLast]
+) -> None:
     x = torch.randn(3, 4, 11, 9, dtype=torch.float64).requires_grad_()
-    made = make_averaging(x.shape, window, x)
-    assert made
+    functions = functions_for(x)
+    assert functions
+    made = kind(functions, x.shape, window)
     expected = F.avg_pool2d(x, window)
     g = torch.randn_like(expected)
     torch.testing.assert_close(made.average(x.detach())[0], expected)
@@ -233,7 +248,12 @@ def test_averages_in_c_are_torchs(window: tuple[int, int]) -> None:
 @needs_compiler
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("kind", ["groups", "instances", "channels", "rows", "short rows"])
-def test_normalisation_in_c_has_torchs_derivatives(kind: str, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_normalisation_in_c_has_torchs_derivatives(
+    kind: str, dtype: torch.dtype, channels_last: bool
+) -> None:
+    if channels_last and "rows" in kind:
+        pytest.skip("not images")
     shape = {"rows": (5, 2, 33), "short rows": (6, 3)}.get(kind, (5, 6, 5, 7))
     x = torch.randn(shape, dtype=dtype).requires_grad_()
     calls: dict[str, tuple[Rows, Callable[[Tensor, Tensor, Tensor], Tensor], int]] = {
@@ -253,8 +273,12 @@ def test_normalisation_in_c_has_torchs_derivatives(kind: str, dtype: torch.dtype
     rows, torchs, count = calls.get(
         kind, (Rows.of_last(shape, 1), lambda x, w, b: F.layer_norm(x, (last,), w, b), last)
     )
-    made = make_normalisation(rows, 1e-5, x)
-    assert made
+    functions = functions_for(x)
+    assert functions
+    made = Normalisation(functions, rows, 1e-5)
+    if channels_last:
+        groups = {"groups": 3, "instances": 6}.get(kind)
+        made = NormalisationLast(functions, x.shape, groups, 1e-5)
     w, b = (torch.randn(count, dtype=dtype).requires_grad_() for _ in range(2))
     y = torchs(x, w, b)
     g = torch.randn_like(y).requires_grad_()
@@ -268,6 +292,96 @@ def test_normalisation_in_c_has_torchs_derivatives(kind: str, dtype: torch.dtype
     for own, expected in zip([found, *back, *twice], [y, *first, *second], strict=True):
         tolerance = 1e-12 if dtype == torch.float64 else 2e-5
         assert relative_error(own, expected.detach()) < tolerance
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize(("size", "beta"), [(4, 0.75), (5, 0.75), (3, 0.6), (9, 0.75)])
+def test_response_normalisation_in_c_has_torchs_derivatives(
+    size: int, beta: float, dtype: torch.dtype
+) -> None:
+    x = last(3 * torch.randn(3, 7, 4, 5, dtype=dtype)).requires_grad_()
+    functions = functions_for(x)
+    assert functions
+    made = Response(functions, x.shape, size, 0.3, beta, 1.5)
+    y = F.local_response_norm(x, size, 0.3, beta, 1.5)
+    g = torch.randn_like(y).requires_grad_()
+    (first,) = torch.autograd.grad(y, x, g, create_graph=True)
+    v = torch.randn_like(first)
+    second = torch.autograd.grad(first, [g, x], v)
+    with torch.no_grad():
+        found, sums = made.forward(x)
+        back, twice = made.back(g, x, sums), made.twice(v, g, x, sums)
+    for own, expected in zip([found, *back, *twice], [y, first, *second], strict=True):
+        tolerance = 1e-12 if dtype == torch.float64 else 2e-5
+        assert relative_error(own, expected.detach()) < tolerance
+    with pytest.raises(ValueError, match="got"):
+        made.forward(x[:2])
+
+
+MOVES = {
+    "usual": (Settings((1, 1), (1, 1), (1, 1), 1), (3, 3)),
+    "strided": (Settings((2, 3), (0, 2), (1, 1), 1), (2, 5)),
+    "dilated": (Settings((1, 2), (2, 1), (2, 3), 1), (3, 2)),
+    "more padding than kernel": (Settings((2, 1), (4, 3), (1, 1), 1), (2, 2)),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("by_rows", [False, True])
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("name", MOVES)
+def test_windows_in_c_are_those_that_torch_unfolds(
+    name: str, channels_last: bool, by_rows: bool
+) -> None:
+    (stride, padding, dilation, _), kernel = MOVES[name]
+    x = torch.randn(2, 5, 9, 11, dtype=torch.float64)
+    x = last(x) if channels_last else x
+    functions = functions_for(x)
+    assert functions
+    expected = F.unfold(x, kernel, dilation, padding, stride)
+    maps = F.conv2d(x, torch.zeros(1, 5, *kernel).to(x), None, stride, padding, dilation).shape[2:]
+    made = Windows(
+        functions,
+        x.shape,
+        kernel,
+        (stride, padding, dilation),
+        (maps[0], maps[1]),
+        by_rows=by_rows,
+    )
+    matrix = made.of(x)
+    assert torch.equal(matrix, expected.transpose(1, 2).flatten(0, 1))
+    back = F.fold(expected, (9, 11), kernel, dilation, padding, stride)
+    torch.testing.assert_close(made.back(matrix), back)
+    with pytest.raises(ValueError, match="got"):
+        made.of(x[:1])
+
+
+@pytest.mark.parametrize("engine", ["fast", "torch"])
+@pytest.mark.parametrize("channels", [(3, 8), (16, 8), (8, 128)])  # few, many, few pixels
+@pytest.mark.parametrize("name", MOVES)
+def test_wide_convolutions_are_torchs_and_keep_channels_last(
+    name: str, channels: tuple[int, int], engine: EngineName
+) -> None:
+    settings, kernel = MOVES[name]
+    stride, padding, dilation, groups = settings
+    x = torch.randn(2, channels[0], 9, 11, dtype=torch.float64).requires_grad_()
+    w = torch.randn(channels[1], channels[0], *kernel, dtype=torch.float64).requires_grad_()
+    b = torch.randn(channels[1], dtype=torch.float64).requires_grad_()
+    with using(engine):
+        made = WideConvolution(x.shape, w.shape, settings, x)
+    y = F.conv2d(x, w, b, stride, padding, dilation, groups)
+    g = torch.randn_like(y)
+    back = torch.autograd.grad(y, [x, w, b], g)
+    with torch.no_grad():
+        one = [given.detach().unsqueeze(0) for given in (x, w, b)]
+        found = made.forward(one[0], one[1], one[2])
+        of_x = made.images(g.unsqueeze(0), one[1])
+        of_w, of_b = made.weights(one[0], g.unsqueeze(0))
+    assert is_last(found[0])
+    assert of_w.is_contiguous()
+    for own, expected in zip((found, of_x, of_w, of_b), (y, *back), strict=True):
+        assert relative_error(own[0], expected.detach()) < 1e-12
 
 
 def test_the_collector_rests_while_updates_run_and_is_as_it_was_afterwards() -> None:

@@ -49,15 +49,25 @@ def test_the_problem_says_how_its_starts_are_drawn() -> None:
     torch.testing.assert_close(starts.T.cov(), real.covariance, rtol=0, atol=1.5 * error)
 
 
-def test_reproduce_linear_writes_its_figures_and_its_picture(
+def test_reproduce_linear_writes_its_figures_and_its_picture_and_keeps_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     threads = torch.get_num_threads()
-    assert main(["reproduce", "linear", "--iterations", "1", "--output", str(tmp_path)]) == 0
+    words = ["reproduce", "linear", "--iterations", "1", "--output", str(tmp_path), "--quiet"]
+    assert main([*words, "--time-budget", "0.000001s"]) == 2
+    assert "time budget has ended" in capsys.readouterr().err
+    assert main(words) == 0
     assert torch.get_num_threads() == threads
     figures = json.loads((tmp_path / "results.json").read_text())["linear"]
     assert [point["images"] for point in figures["points"]] == [*range(1, 13)]
     assert (tmp_path / "linear-bound.png").stat().st_size > 10_000
+    figure = (tmp_path / "linear-bound.svg").read_text()
+    assert "1,000 random θ₀, seed 0" in figure
+    assert ">10⁰<" in figure
+    assert "mathdefault" not in figure
     told = capsys.readouterr()
     assert "best possible" in told.out
     assert not told.err
+    assert main([*words, "--time-budget", "0.000001s"]) == 0  # nothing is left to compute
+    assert json.loads((tmp_path / "results.json").read_text())["linear"] == figures
+    assert main([*words, "--time-budget", "0.000001s", "--seed", "1"]) == 2

@@ -1,24 +1,30 @@
 """The paper's tables and figures by one command: what is run, kept, resumed, and told."""
 
 import json
+import re
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
+from datadistill.baselines import paper as paper_module
 from datadistill.baselines.paper import Figure
-from datadistill.progress import Progress
-from datadistill.tables.reproduction import RESULTS, SCALES, Cell, Reproduced
+from datadistill.progress import Progress, silent
+from datadistill.tables.reproduction import RESULTS, SCALES, Cell, Reproduced, make_result
 from datadistill.tables.reproduction import catalogue as catalogue_module
 from datadistill.tables.reproduction.catalogue import Result
+from datadistill.tables.reproduction.kept import Figures, KeptFigures
 from datadistill.tables.reproduction.making import _paper_cells  # pyright: ignore[reportPrivateUsage]
 from datadistill.tables.reproduction.part import Part, differences
 from datadistill.tables.reproduction.workshop import Workshop
 from tests.cli.helpers import run
 
 TINY: dict[str, Any] = {"iterations": 3, "batch_size": 16, "size": 28, "steps": 1, "epochs": 1}
+LONG = {**TINY, "model": "linear", "iterations": 100_000}
 
 
 def digits(*_: object) -> list[Part]:
@@ -126,8 +132,11 @@ def test_what_is_missing_is_run_and_told(
     made = json.loads((tmp_path / "steps" / "table.json").read_text())
     assert made["runs"] == ["one", "two"]
     assert made["rows"]["digits"]["1"]["mean"] > 0
-    assert (tmp_path / "steps" / "steps.svg").read_text().startswith("<?xml")
-    assert (tmp_path / "steps" / "steps.png").exists()
+    figure = (tmp_path / "steps" / "steps.svg").read_text()
+    assert "digits: digits, linear; 1 network, tested on 360 examples." in figure
+    assert "Seed 0; band: one standard deviation" in " ".join(re.findall(r">([^<]+)<", figure))
+    with Image.open(tmp_path / "steps" / "steps.png") as picture:
+        assert "Seed 0" in picture.info["Description"]
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/distilled.safetensors")}
     assert run(*words) == 0  # finished runs are kept
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
@@ -153,19 +162,23 @@ def test_a_run_that_was_broken_off_is_resumed(
     assert "Resuming from" in capsys.readouterr().err
 
 
-def test_a_time_budget_ends_a_run_that_was_broken_off_before(tmp_path: Path) -> None:
-    long = {**TINY, "model": "linear", "iterations": 100_000}
-    part = Part("long", "digits", "1", "digits-fixed", quick=long)
+def break_off(part: Part, folder: Path) -> None:
+    """Begins a part, and stops it after a few outer steps."""
 
     def stop(now: Progress) -> None:
         if now.stage == "distilling" and now.done >= 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Workshop(tmp_path, SCALES["quick"], progress=stop).distil(part, 1)
+        Workshop(folder, SCALES["quick"], progress=stop).distil(part, 1)
+
+
+def test_a_time_budget_ends_a_run_that_was_broken_off_before(tmp_path: Path) -> None:
+    part = Part("long", "digits", "1", "digits-fixed", quick=LONG)
+    break_off(part, tmp_path)
     distilled, _ = Workshop(tmp_path, SCALES["quick"], until=time.monotonic() + 1).distil(part, 1)
     assert distilled.claim
-    assert 2 <= distilled.header.configuration["outer_step"] < 100_000
+    assert 1 <= distilled.header.configuration["outer_step"] < 100_000
 
 
 @pytest.mark.usefixtures("small")
@@ -175,6 +188,125 @@ def test_a_time_budget_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[str
     said = capsys.readouterr()
     assert "time budget" in said.out
     assert "Nothing of steps could be made" in said.err
+
+
+@pytest.mark.usefixtures("small")
+def test_finished_parts_show_their_figures_when_the_time_is_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["reproduce", "steps", "--output", str(tmp_path), "--data-dir", str(tmp_path)]
+    assert run(*words) == 0
+    shutil.rmtree(tmp_path / "runs" / "two")
+    before = json.loads((tmp_path / "steps" / "table.json").read_text())
+    capsys.readouterr()
+    assert run(*words, "--time-budget", "0.001s") == 0
+    assert "- Not measured: digits, 2: The time budget has ended" in capsys.readouterr().out
+    after = json.loads((tmp_path / "steps" / "table.json").read_text())
+    assert after["runs"] == ["one"]
+    assert after["rows"]["digits"] == {"1": before["rows"]["digits"]["1"]}
+    assert after["names"] == before["names"]
+
+
+def table_of_digits(*_: object) -> list[Part]:
+    quick = {**TINY, "model": "linear"}
+    return [Part("one", "Digits", "ours", "digits-fixed", quick=quick, measured="baselines")]
+
+
+@pytest.fixture
+def small_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Result("Digits", ("ours", "random real", "k-means"), table_of_digits)
+    monkeypatch.setitem(catalogue_module.RESULTS, "mnist-cifar", made)
+
+
+@pytest.mark.usefixtures("small_table")
+def test_the_time_budget_ends_baselines_too_and_the_next_call_adds_them(tmp_path: Path) -> None:
+    def slow(now: Progress) -> None:
+        if now.stage.startswith("k-means"):
+            workshop.until = time.monotonic()  # now it is up
+
+    workshop = Workshop(tmp_path, SCALES["quick"], until=time.monotonic() + 600, progress=slow)
+    first = make_result("mnist-cifar", workshop)
+    assert first.notes == ["Digits, baselines: The time budget has ended"]
+    assert [*first.rows["Digits"]] == ["ours"]
+    again = make_result("mnist-cifar", workshop)  # still up: what is finished stands there
+    assert (again.rows, again.notes) == (first.rows, first.notes)
+    workshop.until, workshop.progress = None, silent
+    whole = make_result("mnist-cifar", workshop)
+    assert whole.notes == []
+    assert whole.rows["Digits"]["ours"] == first.rows["Digits"]["ours"]
+    assert whole.rows["Digits"]["k-means"].mean
+    workshop.until = time.monotonic()
+    assert make_result("mnist-cifar", workshop).rows == whole.rows
+
+
+def test_other_settings_have_figures_of_their_own(tmp_path: Path) -> None:
+    part, *_ = digits()
+    workshop = Workshop(tmp_path, SCALES["quick"])
+    workshop.distil(part, 1)
+    kept = KeptFigures(workshop.run_folder(part), part, SCALES["quick"])
+    assert kept.read() is None
+    kept.write({"1": Cell(12.5, None, 1)}, complete=True)
+    assert kept.read() == Figures({"1": Cell(12.5, None, 1)})
+    for other in (
+        replace(kept, part=replace(part, quick={**part.quick, "batch_size": 17})),
+        replace(kept, part=replace(part, column="2")),
+        replace(kept, scale=replace(SCALES["quick"], networks=4)),
+    ):
+        assert other.read() is None
+    results = kept.folder.read_results()
+    assert results["run"]["outer_steps"] == 3
+    (one,) = results["reproduced"].values()
+    one["cells"] = "spoilt"
+    kept.folder.results.write_text(json.dumps(results))
+    assert kept.read() is None
+    kept.folder.distilled.unlink()
+    assert kept.read() is None
+
+
+def test_a_budget_that_shortens_a_run_is_told_as_a_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = Part("long", "digits", "1", "digits-fixed", quick=LONG)
+    made = Result("Digits", ("1",), lambda _: [long])
+    monkeypatch.setitem(catalogue_module.RESULTS, "mnist-cifar", made)
+    break_off(long, tmp_path)
+    workshop = Workshop(tmp_path, SCALES["quick"], until=time.monotonic() + 1)
+    found = make_result("mnist-cifar", workshop)
+    made_steps = workshop.run_folder(long).read_results()["run"]["outer_steps"]
+    assert 1 <= made_steps < 100_000
+    (said,) = [one for one in found.differences if one.startswith("iterations")]
+    assert said.endswith(f" → {made_steps}")
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_stand_ins_are_called_by_their_own_names_in_their_rows(name: str, tmp_path: Path) -> None:
+    for scale in SCALES.values():
+        for part in RESULTS[name].parts(scale):
+            ours, paper = part.config(scale, None, tmp_path), part.paper()
+            pool = part.pool_at(scale)
+            stands_in = [ours.data] if ours.data != paper.data else []
+            stands_in += [pool.data] if pool and part.pool and pool.data != part.pool.data else []
+            assert (part.row_at(scale) != part.row) == bool(stands_in), part.run
+            assert all(data in part.row_at(scale) for data in stands_in), part.run
+
+
+def test_a_row_tells_stand_ins_and_subsets_and_the_papers_row_its_own_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = {**TINY, "model": "linear", "recipe": "digits-fixed"}
+    part = Part("one", "PASCAL-VOC 2007", "ours", "alexnet-voc2007", quick=quick)
+    made = Result(
+        "Table 3", ("ours",), lambda _: [replace(part, measured="baselines", stand_in="digits")]
+    )
+    monkeypatch.setitem(catalogue_module.RESULTS, "imagenet", made)
+    found = make_result("imagenet", Workshop(tmp_path, SCALES["quick"]))
+    assert found.markdown().splitlines()[4].startswith("| digits | ")
+    assert found.markdown().splitlines()[5] == "| PASCAL-VOC 2007, the paper | 70.8 |"
+    assert "- digits: digits, linear; " in found.markdown()
+    assert [*found.as_json()["rows"]] == ["digits"]
+    monkeypatch.setitem(paper_module.TEST_EXAMPLES, "digits", (5794,))
+    found = make_result("imagenet", Workshop(tmp_path, SCALES["quick"]))
+    assert [*found.rows] == ["digits (360 of 5,794 test examples)"]
 
 
 def test_wrong_words_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -83,7 +83,8 @@ PLAIN = {
     ),
     r"^Missing value for argument '(.*)'\. Expected 1 values$": r"\1 needs a value",
     r"^Missing value for argument '(.*)'\. Expected (\d+) values$": r"\1 needs \2 values",
-    r"^Missing from .*?: ([A-Z]+) .*$": r"\1 is missing",
+    r"^Missing from .*?: ([A-Z]+|--[\w-]+) .*$": r"\1 is missing",
+    r"^Missing from .*?: \{(.*?)\} .*$": r"Name one of: \1",
     r"^Unrecognized options: (--[^ ,]+).*$": r"There is no option \1",
     r"^Unrecognized options: (.*)$": r"Unexpected argument: \1",
 }

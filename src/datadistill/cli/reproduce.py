@@ -14,6 +14,7 @@ from rich.table import Table
 from ..durations import parse_time, time_text
 from ..errors import ConfigError, DataError
 from ..files import check_writable, write_atomically
+from ..runs.store.results import write_results
 from ..tables.linear_settings import ITERATIONS
 from .console import Common, going_on, out, print_table
 
@@ -100,7 +101,7 @@ class Reproduce(Common):
         from ..tables.reproduction.workshop import Workshop
 
         if name == LINEAR:
-            return self._linear(folder if self.result == LINEAR else folder / LINEAR)
+            return self._linear(folder if self.result == LINEAR else folder / LINEAR, until)
         data_dir = self.data_dir and self.data_dir.absolute()
         with self.bars() as progress:
             workshop = Workshop(folder, SCALES[self.scale], data_dir, until, self.threads)
@@ -129,19 +130,32 @@ class Reproduce(Common):
             for run in made.runs:
                 draw(load(folder / "runs" / run), place / f"{run}.png")
 
-    def _linear(self, folder: Path) -> str:
+    def _linear(self, folder: Path, until: float | None) -> str:
         from ..report.linear_bound import draw_linear_bound
         from ..tables.linear import diabetes, linear_bound, one_thread
+        from ..tables.reproduction import SCALES
+        from ..tables.reproduction.workshop import OutOfTimeError, Workshop
 
         results, picture = folder / "results.json", folder / "linear-bound.png"
         check_writable(results)
-        with self.bars() as progress, one_thread():
-            found = linear_bound(
-                diabetes(), iterations=self.iterations, seed=self.seed, progress=progress
-            )
-        text = json.dumps({"linear": found.as_json()}, indent=1)
-        write_atomically(results, f"{text}\n".encode())
-        draw_linear_bound(found, picture)
+        try:
+            with self.bars() as progress, one_thread():
+                workshop = Workshop(folder, SCALES[self.scale], until=until, progress=progress)
+                found = linear_bound(
+                    diabetes(),
+                    iterations=self.iterations,
+                    seed=self.seed,
+                    results=results,
+                    progress=workshop.within,
+                )
+        except OutOfTimeError as error:
+            if self.result != ALL:
+                raise
+            self.say(f"linear: {error.what}")
+            return f"{LINEAR_TITLE}\n\n- Not measured: {error.what}\n"
+        write_results(results, {"linear": found.as_json()}, indent=1)
+        for suffix in (".png", ".svg"):
+            draw_linear_bound(found, picture.with_suffix(suffix))
         print_table(_table(found))
         out.print(f"figures: {results}\npicture: {picture}", markup=False)
         return _linear_markdown(found)
@@ -155,6 +169,7 @@ def _share(until: float | None, results_left: int) -> float | None:
     return now + max(0.0, until - now) / results_left
 
 
+LINEAR_TITLE = "## Section 3.3: the linear bound"
 HEAD = ("M", "engine, expected", "worst of θ₀", "best possible", "‖A − I‖")
 
 
@@ -176,7 +191,7 @@ def _linear_title(found: LinearBound) -> str:
 
 
 def _linear_markdown(found: LinearBound) -> str:
-    lines = ["## Section 3.3: the linear bound", "", f"{_linear_title(found)}.", ""]
+    lines = [LINEAR_TITLE, "", f"{_linear_title(found)}.", ""]
     rows = [[*HEAD], ["---:"] * len(HEAD), *_linear_rows(found)]
     lines += [f"| {' | '.join(row)} |" for row in rows]
     said = "One step reaches the minimum from every θ₀ if and only if M ≥ D."

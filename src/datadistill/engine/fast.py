@@ -74,7 +74,8 @@ class FastEngine:
         self._prepared = False
         # Where torch.func computes networks side by side, graphs do not tell what they keep.
         narrow = self.vectorised.stacked and self.vectorised.together(traced=self.traced)
-        self._budget = GraphBudget(GRAPH_BYTES if narrow else WIDE_GRAPH_BYTES)
+        room = GRAPH_BYTES if narrow else WIDE_GRAPH_BYTES
+        self._budget = GraphBudget(room, with_weights=not narrow)
 
     divisible = True
 

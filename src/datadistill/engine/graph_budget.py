@@ -1,5 +1,8 @@
 """How many graphs of updates are kept, from what each takes."""
 
+import os
+from contextlib import suppress
+from pathlib import Path
 from typing import Protocol
 
 import torch
@@ -11,10 +14,25 @@ from .tape import Recorder
 
 GRAPH_BYTES = 12 * 2**20
 """What the graphs of all updates may take, to be kept from the way forward for the way back."""
-WIDE_GRAPH_BYTES = 2**30
-"""The same for wide networks: to compute their gradients twice takes long."""
 WINDOW_BYTES = 4 * 2**20
 """What the graphs of a few updates may take, which are built again together on the way back."""
+
+
+CGROUP = Path("/sys/fs/cgroup/memory.max")
+
+
+def machine_memory() -> int:
+    """The bytes of memory that the machine has, or its container may take; 8 GiB if not known."""
+    found = 8 * 2**30
+    with suppress(AttributeError, ValueError, OSError):
+        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(ValueError, OSError):
+        found = min(found, int(CGROUP.read_text()))
+    return found
+
+
+WIDE_GRAPH_BYTES = max(2**30, machine_memory() // 8)
+"""The same for wide networks, with weights and gradients: to compute them twice takes long."""
 
 
 class Measured(Protocol):
@@ -31,10 +49,13 @@ class GraphBudget:
     Args:
         all_updates: Bytes for the graphs of all updates.
         window: Bytes for those of some at a time, where there is no room for all.
+        with_weights: Whether the weights and gradients that are kept with them count.
     """
 
-    def __init__(self, all_updates: int, window: int = WINDOW_BYTES) -> None:
-        self._all, self._window = all_updates, window
+    def __init__(
+        self, all_updates: int, window: int = WINDOW_BYTES, *, with_weights: bool = False
+    ) -> None:
+        self._all, self._window, self._with_weights = all_updates, window, with_weights
         self._sizes: dict[tuple[torch.Size, ...], int] = {}
 
     def graphs(self, recorder: Measured, learner: Learner, step: Step, updates: int) -> int:
@@ -46,7 +67,10 @@ class GraphBudget:
         if shape not in self._sizes:
             self._sizes[shape] = recorder.graph_bytes(learner, step)
         size = self._sizes[shape]
-        return updates if updates * size <= self._all else max(1, self._window // size)
+        besides = 2 * least if self._with_weights else 0
+        if updates * (size + besides) <= self._all:
+            return updates
+        return max(1, self._window // size)
 
 
 def graph_bytes(recorder: Recorder, learner: Learner, step: Step) -> int:

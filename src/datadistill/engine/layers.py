@@ -133,6 +133,8 @@ def response_norm(layer: nn.LocalResponseNorm, like: Tensor, channels: int) -> C
     band = layer.alpha / layer.size * near.to(like)
 
     def compute(_: Weights, maps: Tensor) -> Tensor:
+        if len(maps) == 1:
+            return layer(maps[0]).unsqueeze(0)
         squares = maps.square().flatten(3)
         sums = torch.matmul(band, squares).view(maps.shape)
         if layer.beta == 0.75:  # a root of a root is much faster than a power

@@ -1,7 +1,9 @@
 """Distilled data as a data set of Hugging Face: a folder with a Parquet file and a card."""
 
+import contextlib
 import importlib
 import json
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ tags:
 - dataset-distillation
 - synthetic
 size_categories:
-- n<1K
+- {size}
 configs:
 - config_name: default
   data_files:
@@ -31,14 +33,14 @@ configs:
 # {heading}
 
 {count} synthetic images, learned by dataset distillation (Wang et al. 2018) such that a few
-gradient steps on them train a network almost as well as the whole data set. They show nothing that
-a person has to recognise.
+gradient steps on them train a network almost as well as the whole data set. They are made for
+networks, and need not look like real images.
 
 | | |
 |---|---|
 | distilled from | {data} |
 | made for | {network}, {initialization} initialization |
-| schedule | {steps} step(s) × {epochs} epoch(s) |
+| schedule | steps: {steps}, epochs: {epochs} |
 | measured | {claim} |
 
 Columns: `image` is a picture of each image, stretched to its own range; `pixels` are its exact
@@ -49,6 +51,9 @@ epoch.
 
 {normalization}
 """
+
+SIZES = {"n<1K": 10**3, "1K<n<10K": 10**4, "10K<n<100K": 10**5, "100K<n<1M": 10**6}
+"""What Hugging Face calls the number of examples, and the number that it stays below."""
 
 
 def write_hugging_face(distilled: DistilledData, folder: Path) -> list[str]:
@@ -82,7 +87,7 @@ def write_hugging_face(distilled: DistilledData, folder: Path) -> list[str]:
         columns["soft_label"] = [distilled.labels[place].reshape(-1).tolist() for place in places]
         features["soft_label"] = datasets.List(datasets.Value("float32"))
     made = datasets.Dataset.from_dict(columns, features=datasets.Features(features))
-    with replacing(folder / "data" / "train-00000-of-00001.parquet") as temporary:
+    with replacing(folder / "data" / "train-00000-of-00001.parquet") as temporary, _quiet(datasets):
         made.to_parquet(str(temporary))
     write_atomically(folder / "README.md", card(distilled).encode(errors="backslashreplace"))
     return ["datasets.load_dataset({folder}) reads it."]
@@ -106,11 +111,24 @@ def card(distilled: DistilledData) -> str:
     return CARD.format(
         title=json.dumps(f"{header.data}, distilled"),  # a string of YAML, whatever the name holds
         count=len(distilled),
+        size=next((size for size, most in SIZES.items() if len(distilled) < most), "n>1M"),
         steps=header.schedule.steps,
         epochs=header.schedule.epochs,
         normalization=how,
         **{name: _escaped(text) for name, text in plain.items()},
     )
+
+
+@contextlib.contextmanager
+def _quiet(datasets: Any) -> Generator[None]:
+    """Without the bars of the package, which has one of its own for every file."""
+    shown = not datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    try:
+        yield
+    finally:
+        if shown:
+            datasets.enable_progress_bars()
 
 
 def _label_feature(datasets: Any, distilled: DistilledData, most: int) -> Any:

@@ -1,44 +1,40 @@
-"""Curves of accuracy, for the figures of the paper."""
+"""The curves of the paper's figures, made again: in the style of all other charts."""
 
 from pathlib import Path
 
-from ..files import replacing
 from ..tables.reproduction import Reproduced
+from .charts import Line, LineChart
+from .figures import draw_chart
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""Okabe and Ito's, which colour-blind people tell apart."""
-MARKS = "os^Dv<"
+
+def curves_chart(made: Reproduced) -> LineChart:
+    """The curves of a figure, with a band of one standard deviation."""
+    lines: list[Line] = []
+    for row, curve in made.curves.items():
+        places = sorted(curve)
+        means = [(curve[place].mean or 0.0) / 100 for place in places]
+        deviations = [(curve[place].std or 0.0) / 100 for place in places]
+        low = [mean - std for mean, std in zip(means, deviations, strict=True)]
+        high = [mean + std for mean, std in zip(means, deviations, strict=True)]
+        if places:
+            lines.append(Line(row, places, means, low, high, dots=True))
+    axis = made.columns[0]
+    return LineChart(
+        made.name, f"Accuracy by {axis}", _caption(made), axis, "test accuracy", lines, percent=True
+    )
 
 
 def draw_curves(made: Reproduced, path: Path) -> None:
-    """Writes the curves of a figure with their deviations; the suffix chooses PNG or SVG."""
-    import matplotlib as mpl  # slow to import
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    """Writes the curves of a figure, with their caption; the suffix chooses PNG or SVG."""
+    draw_chart(curves_chart(made), path)
 
-    with mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 8, "svg.hashsalt": made.name}):
-        figure = Figure(figsize=(5, 3.2), facecolor="white", layout="constrained")
-        FigureCanvasAgg(figure)
-        axes = figure.add_subplot()
-        for number, (row, curve) in enumerate(made.curves.items()):
-            places = sorted(curve)
-            axes.errorbar(
-                places,
-                [curve[place].mean or 0.0 for place in places],
-                [curve[place].std or 0.0 for place in places],
-                label=row,
-                color=COLOURS[number % len(COLOURS)],
-                marker=MARKS[number % len(MARKS)],
-                markersize=4,
-                capsize=3,
-                linewidth=1.2,
-            )
-        axes.set_xlabel(made.columns[0])
-        axes.set_ylabel("test accuracy, %")
-        axes.set_title(f"{made.title} ({made.scale} scale)", fontsize=8)
-        axes.grid(alpha=0.3)
-        if made.curves:
-            axes.legend(frameon=False)
-        with replacing(path) as temporary:
-            metadata = {"Date": None} if path.suffix == ".svg" else {}
-            figure.savefig(temporary, dpi=150, metadata=metadata)
+
+def _caption(made: Reproduced) -> str:
+    """What was measured with: data sets, networks and seeds, each text once."""
+    rows: dict[str, list[str]] = {}
+    for row, what in made.names.items():
+        rows.setdefault(what, []).append(row)
+    said = [f"{'; '.join(names)}: {what}." for what, names in rows.items()]
+    seeds = ", ".join(map(str, made.seeds))
+    scale = "the paper's scale" if made.scale == "paper" else "quick scale, which proves little"
+    return f"{' '.join(said)} Seed {seeds}; band: one standard deviation; {scale}."

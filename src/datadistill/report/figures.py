@@ -50,7 +50,8 @@ def write_figures(stories: Sequence[Story], folder: Path) -> list[Path]:
         for suffix in FORMATS:
             draw(distilled, folder / f"images{suffix}")
             written.append(folder / f"images{suffix}")
-        captions.append(f"**images** {sentences.headline(stories[0])}\n")
+        made = telling.made_text(stories[0])
+        captions.append(f"**images** {sentences.headline(stories[0])} {made}\n")
         if chart := overview(stories[0]):
             for name, suffix in itertools.product(("overview", "overview-dark"), FORMATS):
                 path = folder / f"{name}{suffix}"

@@ -1,5 +1,6 @@
 """The figure of the linear case: loss after one step against the number of distilled images."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,19 +13,31 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BOUND = "#999999"
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 LEAST = 1e-16  # what is drawn for nothing at all, on a logarithmic axis
 
 
 def draw_linear_bound(found: LinearBound, path: Path) -> None:
-    """Writes the figure; the format is that of the file's name, e.g. PNG or PDF."""
-    with drawing(4.6, 3.1, layout="constrained") as figure:
+    """Writes the figure with its caption; the suffix chooses PNG, SVG or PDF."""
+    caption = (
+        f"{found.data}: {found.examples} examples of {found.dimensions} measurements; linear "
+        f"regression, one step from {found.starts:,} random θ₀, seed {found.seed}."
+    )
+    with drawing(4.6, 3.3, layout="constrained") as figure:
         axes = figure.subplots()
         _plot(axes, found)
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _place: power_of_ten(value))
         axes.set_xlabel("distilled images M")
         axes.set_ylabel("(loss after one step − least loss) / least loss")
         axes.legend(loc="lower left")
-        save(figure, path)
+        figure.supxlabel(caption, fontsize=6, color=SOFT, x=0.02, ha="left")
+        save(figure, path, caption=caption)
+
+
+def power_of_ten(value: float) -> str:
+    """``10⁻¹²``: the label of a power of ten, in plain letters."""
+    return "10" + f"{math.log10(value):.0f}".translate(RAISED)
 
 
 def _plot(axes: "Axes", found: LinearBound) -> None:

@@ -155,7 +155,7 @@ class Story:
             return cls(path, load(artefact)).with_results(read_results(results), artefact, results)
         folder = RunFolder(path)
         if folder.is_new:
-            raise RunError(f"There is no run in {path}.", "Name the folder of a run.")
+            raise RunError(f"There is no run in {path.absolute()}.", "Name the folder of a run.")
         folder.check()
         return cls._of_run(folder, state or _saved(folder))
 

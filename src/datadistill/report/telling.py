@@ -153,6 +153,8 @@ def rates(story: Story) -> LineChart | None:
         return None
     values: list[list[float]] = distilled.learning_rates.double().tolist()
     epochs, steps = len(values), len(values[0])
+    if epochs * steps == 1:  # beside the images there is all of it
+        return None
     if steps > 1 and epochs <= SHOWN_EPOCHS:
         places = range(1, steps + 1)
         lines = [Line(f"epoch {e + 1}", places, row, dots=True) for e, row in enumerate(values)]
@@ -193,14 +195,14 @@ def loss(stories: Sequence[Story]) -> LineChart | None:
 def held_out(stories: Sequence[Story]) -> LineChart | None:
     """What networks reach on held-out training data along the way."""
     lines: list[Line] = []
-    metric, networks = "", 0
+    metric, networks = "", list[int]()
     for story in stories:
         kept = [(row.outer_step, row.held_out) for row in story.rows if row.held_out]
         if not kept:
             continue
         scores = [score for _, score in kept]
-        metric, networks = scores[0].metric, max(networks, scores[0].networks)
-        several = scores[0].networks > 1
+        metric, several = scores[0].metric, scores[0].networks > 1
+        networks.append(scores[0].networks)
         lines.append(
             Line(
                 story.name if len(stories) > 1 else "",
@@ -213,11 +215,13 @@ def held_out(stories: Sequence[Story]) -> LineChart | None:
         )
     if not lines:
         return None
-    plural = "network" if networks == 1 else "networks, with a band of one standard deviation"
+    counts = " and ".join(f"{count}" for count in dict.fromkeys(networks))
+    band = ", with a band of one standard deviation" if max(networks) > 1 else ""
+    plural = "network" if counts == "1" else f"networks{band}"
     return LineChart(
         "held-out",
         f"Held-out {metric} during distillation",
-        f"On training data that were held out, {networks} {plural}. "
+        f"On training data that were held out, {counts} {plural}. "
         f"{each_text([made_text(s) for s in stories], [s.name for s in stories])}",
         "outer step",
         metric.partition(" on ")[0],

@@ -8,6 +8,7 @@ from ..artefact import DistilledData
 from ..artefact.real_data import real_data
 from ..baselines import Baseline, Layout
 from ..baselines.paper import PaperSetting, paper_figures
+from ..core.distilled import Steps
 from ..core.grad_mode import with_gradients
 from ..core.initialization import networks_for
 from ..core.network import Network
@@ -83,18 +84,22 @@ def baseline_table(
             cache,
             show,
         )
-        table = _table(context, _rows(context, compared, source), source)
+        rows = _rows(context, distilled.steps, compared, source)
+        table = _table(context, rows, source)
     cache.write({"table": table.summary()})
     return table
 
 
 def _rows(
-    context: TableContext, baselines: Sequence[Baseline], source: LabelledData | None
+    context: TableContext,
+    artefact: Steps,
+    baselines: Sequence[Baseline],
+    source: LabelledData | None,
 ) -> list[TableRow]:
     """The rows of the paper's table of this kind, with the user's own baselines."""
     images = TrainedImages(context.counts, context)
     sets = [images.sets_of(baseline) for baseline in baselines]
-    untrained, trained = distilled_figures(context)
+    untrained, trained = distilled_figures(context, artefact)
     distilled, rows = TableRow("distilled", (trained,)), [images.row(one) for one in sets]
     if _other_classes(context.distilled):
         return [distilled, *rows, fine_tuning(context)]

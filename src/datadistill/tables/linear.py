@@ -3,9 +3,11 @@
 import contextlib
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import TypeAdapter
 from torch import Tensor, nn
 
 from ..core.adjoint import StoredGraph
@@ -18,11 +20,14 @@ from ..core.settings import DistillerConfig
 from ..core.values import one_line
 from ..errors import ConfigError
 from ..given import typed
+from ..models.description import weights_hash
 from ..progress import Progress, ProgressCallback
 from ..showing import shown
 from ..theory import best_below, distilled_for_any_start, expected_excess, gd_step, loss, minimum
 from ..theory.linear import spectral_bound
+from ..version import __version__
 from .linear_settings import HALVINGS, HELD_OUT_STARTS, ITERATIONS
+from .result_cache import ResultCache
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,11 @@ class LinearPoint:
     bound: float
     distance: float
     learning_rate: float
+
+
+POINT = TypeAdapter(LinearPoint)
+Shown = Callable[[int, float], None]
+"""Called with the number of outer steps that are done, and the loss."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +138,7 @@ def linear_bound(
     images: Sequence[int] | None = None,
     iterations: int = ITERATIONS,
     seed: int = 0,
+    results: Path | None = None,
     progress: bool | ProgressCallback = False,
 ) -> LinearBound:
     """Distils linear regression into M images for each M, and compares with the closed form.
@@ -137,6 +148,8 @@ def linear_bound(
         images: Which M; 1 to D + 2 by default.
         iterations: Outer steps for each.
         seed: Number of all random streams.
+        results: A ``results.json`` in which every M is saved at once, so that an interrupted call
+            can be continued.
         progress: True for a bar, or a callback, called after every outer step.
     """
     d, t = problem.d, problem.t
@@ -145,6 +158,8 @@ def linear_bound(
         raise ConfigError(f"iterations is {iterations}.", "Set iterations to at least 1.")
     theta0, least = problem.starts(HELD_OUT_STARTS, seed), loss(d, t, minimum(d, t))
     points: list[LinearPoint] = []
+    data = weights_hash({"d": d, "t": t})
+    cache = ResultCache.read(results, {"data": data, "datadistill": __version__}, "points")
     with shown(progress) as show:
         for done, count in enumerate(images):
 
@@ -152,8 +167,12 @@ def linear_bound(
                 now, total = done * iterations + outer_step, len(images) * iterations
                 show(Progress("distilling", now, total, {"loss": value}))
 
-            step = distil(problem, count, iterations=iterations, seed=seed, shown=report)
-            points.append(_point(problem, step, theta0))
+            def compute(count: int = count, report: Shown = report) -> LinearPoint:
+                step = distil(problem, count, iterations=iterations, seed=seed, shown=report)
+                return _point(problem, step, theta0)
+
+            key = {"images": count, "iterations": iterations, "seed": seed}
+            points.append(cache.get(key, compute, POINT))
     untrained = (loss(d, t, theta0).mean() - least) / least
     return LinearBound(
         data=problem.name,
@@ -173,7 +192,7 @@ def distil(
     *,
     iterations: int = ITERATIONS,
     seed: int = 0,
-    shown: Callable[[int, float], None] = lambda _step, _loss: None,
+    shown: Shown = lambda _step, _loss: None,
 ) -> Step:
     """Algorithm 1 by the general engine, with all real data at every outer step."""
     config = DistillerConfig(

@@ -28,20 +28,24 @@ class ResultCache:
         path: The ``results.json`` in which parts are saved; None keeps them in memory only.
         context: What all parts depend on, e.g. hashes of the data.
         known: The parts, by the hash of what determines each.
+        section: The section of the file in which they are.
     """
 
     path: Path | None
     context: Mapping[str, object]
     known: dict[str, Any] = field(default_factory=dict[str, Any])
+    section: str = SECTION
 
     @classmethod
-    def read(cls, path: Path | None, context: Mapping[str, object]) -> "ResultCache":
+    def read(
+        cls, path: Path | None, context: Mapping[str, object], section: str = SECTION
+    ) -> "ResultCache":
         """Reads the parts of earlier calls; invalid ones are computed again."""
         if path:
             remove_leftovers(path)
-        section = read_results(path).get(SECTION) if path else None
-        known = section.get(PARTS) if isinstance(section, dict) else None
-        return cls(path, context, dict(known) if isinstance(known, dict) else {})
+        found = read_results(path).get(section) if path else None
+        known = found.get(PARTS) if isinstance(found, dict) else None
+        return cls(path, context, dict(known) if isinstance(known, dict) else {}, section)
 
     def get(
         self,
@@ -76,8 +80,9 @@ class ResultCache:
         """Updates our section of the file; the other sections stay."""
         if self.path is None:
             return
-        own = read_results(self.path).get(SECTION)
-        write_results(self.path, {SECTION: {**(own if isinstance(own, dict) else {}), **section}})
+        own = read_results(self.path).get(self.section)
+        kept = own if isinstance(own, dict) else {}
+        write_results(self.path, {self.section: {**kept, **section}})
 
 
 def _digest(value: object) -> str:

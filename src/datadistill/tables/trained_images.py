@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter
 
 from ..baselines import Baseline, RandomReal
+from ..core.distilled import Steps
 from ..evaluation.rate_search import EPOCHS, LEARNING_RATES, Choice, Rate, Score, search
 from ..models.description import weights_hash
 from ..progress import Progress
@@ -20,8 +21,16 @@ SCORES = TypeAdapter(list[tuple[Unit, Annotated[int, Field(ge=0)]]])
 RATES: tuple[Rate, ...] = ("learned", *LEARNING_RATES)
 
 
-def distilled_figures(context: TableContext) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The accuracies of networks before and after training on the distilled data."""
+def distilled_figures(
+    context: TableContext, artefact: Steps
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The accuracies of networks before and after training on the distilled data.
+
+    Args:
+        context: What they are measured with, where the distilled data may be features.
+        artefact: The distilled data as the artefact has them, by which the cache knows them: the
+            last bits of features depend on the processor.
+    """
     networks, steps = context.networks, context.distilled.steps
     count = networks.count
 
@@ -31,7 +40,11 @@ def distilled_figures(context: TableContext) -> tuple[tuple[float, ...], tuple[f
         untrained, trained = networks.train_and_test(steps, context.data.test, after, shown)
         return [*untrained.values, *trained.values]
 
-    tensors = {"inputs": steps.inputs, "labels": steps.labels, "rates": steps.learning_rates}
+    tensors = {
+        "inputs": artefact.inputs,
+        "labels": artefact.labels,
+        "rates": artefact.learning_rates,
+    }
     key = {"what": "distilled", "data": weights_hash(tensors), "networks": count}
     if steps.inner:
         key["inner"] = str(steps.inner)

@@ -16,10 +16,11 @@ needs_levels = pytest.mark.skipif(
 )
 WITHOUT_COMPILER = """
 import torch
-from datadistill.engine.kernels.library import kernels
-from datadistill.engine.kernels.averaging import make_averaging
+from datadistill.engine.kernels.library import functions_for, kernels
+from datadistill.engine.kernels.averaging import Averaging
 x = torch.arange(16.0).view(1, 1, 4, 4)
-print(kernels(torch.float32), make_averaging(x.shape, (2, 2), x).average(x)[0].flatten().tolist())
+made = Averaging(functions_for(x), x.shape, (2, 2))
+print(kernels(torch.float32), made.average(x)[0].flatten().tolist())
 """
 
 

@@ -6,8 +6,6 @@ import math
 import torch
 from torch import Tensor
 
-from .library import kernels
-
 
 class Averaging:
     """Means over windows of images (…, height, width) of one shape.
@@ -40,9 +38,3 @@ class Averaging:
         given, result = given.contiguous(), given.new_empty(found)
         getattr(self._functions, name)(self._windows, given.data_ptr(), result.data_ptr())
         return result
-
-
-def make_averaging(shape: torch.Size, window: tuple[int, int], like: Tensor) -> Averaging | None:
-    """Means over windows of tensors like the one given, if there are kernels for them."""
-    functions = kernels(like.dtype).functions if like.device.type == "cpu" else None
-    return functions and Averaging(functions, shape, window)

@@ -77,6 +77,11 @@ def loaded(dtype: torch.dtype) -> Kernels:
     return _made(REALS[dtype])
 
 
+def functions_for(like: torch.Tensor) -> ctypes.CDLL | None:
+    """The functions for tensors like the one given, if there are any."""
+    return kernels(like.dtype).functions if like.device.type == "cpu" else None
+
+
 def library(dtype: torch.dtype) -> ctypes.CDLL | None:
     """The functions for a floating-point type, if they are available on this machine."""
     return kernels(dtype).functions
@@ -151,4 +156,10 @@ def _typed(made: ctypes.CDLL) -> ctypes.CDLL:
     made.norm_forward.argtypes = [*4 * [_ADDRESS], ctypes.c_double, *3 * [_ADDRESS]]
     made.norm_back.argtypes = 9 * [_ADDRESS]
     made.norm_twice.argtypes = 12 * [_ADDRESS]
+    made.last_forward.argtypes = [*4 * [_ADDRESS], ctypes.c_double, *4 * [_ADDRESS]]
+    made.last_back.argtypes, made.last_twice.argtypes = 10 * [_ADDRESS], 13 * [_ADDRESS]
+    made.last_average.argtypes = made.last_spread_out.argtypes = 3 * [_ADDRESS]
+    made.response_forward.argtypes = 5 * [_ADDRESS]
+    made.response_back.argtypes, made.response_twice.argtypes = 6 * [_ADDRESS], 8 * [_ADDRESS]
+    made.gather_windows.argtypes = made.scatter_windows.argtypes = 4 * [_ADDRESS]
     return made

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .library import kernels
-
 
 @dataclass(frozen=True)
 class Rows:
@@ -97,9 +95,3 @@ class Normalisation:
         if any(one.numel() != size for one, size in zip(found, sizes, strict=True)):
             raise ValueError(f"Normalisation of {self._size} numbers got {[*map(len, found)]}.")
         return found
-
-
-def make_normalisation(rows: Rows, eps: float, like: Tensor) -> Normalisation | None:
-    """A normalisation of tensors like the one given, if there are kernels for them."""
-    functions = kernels(like.dtype).functions if like.device.type == "cpu" else None
-    return functions and Normalisation(functions, rows, eps)

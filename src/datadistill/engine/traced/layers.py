@@ -20,9 +20,12 @@ from ..bilinear import bilinear
 from ..box import Boxed, box
 from ..choice import may_use_kernels
 from ..kernels import Kernels, kernels
-from ..kernels.averaging import make_averaging
-from ..kernels.normalisation import Normalisation, Rows, make_normalisation
+from ..kernels.averaging import Averaging
+from ..kernels.last import AveragingLast, NormalisationLast, Response, is_last
+from ..kernels.library import functions_for
+from ..kernels.normalisation import Normalisation, Rows
 from .convolution import Settings, TorchConvolution
+from .wide import WIDE, WideConvolution
 
 
 class FastLayers(TorchFunctionMode):
@@ -85,7 +88,8 @@ def group_norm(
     eps: float = 1e-5,
 ) -> Tensor | None:
     """Group normalisation."""
-    return _normalised(Rows.of_groups(x.shape, num_groups), eps, x, weight, bias)
+    rows = num_groups if is_last(x) else Rows.of_groups(x.shape, num_groups)
+    return _normalised(rows, eps, x, weight, bias)
 
 
 def batch_norm(
@@ -101,7 +105,7 @@ def batch_norm(
     """Batch normalisation by the statistics of the batch."""
     if not training or running_mean is not None or running_var is not None:
         return None
-    return _normalised(Rows.of_channels(x.shape), eps, x, weight, bias)
+    return _normalised(None if is_last(x) else Rows.of_channels(x.shape), eps, x, weight, bias)
 
 
 def instance_norm(
@@ -117,7 +121,8 @@ def instance_norm(
     """Instance normalisation by the statistics of each image."""
     if not use_input_stats or running_mean is not None or running_var is not None:
         return None
-    return _normalised(Rows.of_groups(x.shape, x.shape[1]), eps, x, weight, bias)
+    rows = x.shape[1] if is_last(x) else Rows.of_groups(x.shape, x.shape[1])
+    return _normalised(rows, eps, x, weight, bias)
 
 
 def avg_pool2d(
@@ -142,10 +147,23 @@ def adaptive_avg_pool2d(x: Tensor, output_size: object) -> Tensor | None:
     match (output_size, output_size) if isinstance(output_size, int) else output_size:
         case (int(high), int(wide)) if high and wide and x.ndim == 4:
             height, width = x.shape[2:]
-            fits = high * wide > 1 and height % high == width % wide == 0  # of 1 it is torch's mean
+            if high * wide == 1:  # torch's own changes strides in place, which cannot be traced
+                return x.mean((2, 3), keepdim=True)
+            fits = height % high == width % wide == 0
             return _averaged(x, (height // high, width // wide)) if fits else None
         case _:
             return None
+
+
+def local_response_norm(
+    x: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor | None:
+    """Local response normalisation."""
+    functions = functions_for(x) if x.ndim == 4 and may_use_kernels() else None
+    if functions is None:
+        return None
+    made = Response(functions, x.shape, size, alpha, beta, k)
+    return _Responded.apply(made, x)  # pyright: ignore[reportReturnType]
 
 
 def conv2d(
@@ -161,9 +179,24 @@ def conv2d(
     if isinstance(padding, str) or x.ndim != 4:
         return None
     settings = Settings(_pair(stride), _pair(padding), _pair(dilation), groups)
-    made = TorchConvolution(x.shape, weight.shape, settings)
+    wide = weight.numel() >= WIDE and groups == 1
+    made = (
+        WideConvolution(x.shape, weight.shape, settings, x)
+        if wide
+        else TorchConvolution(x.shape, weight.shape, settings)
+    )
     own = weight.new_zeros(len(weight)) if bias is None else bias
     return bilinear(made, x.unsqueeze(0), weight.unsqueeze(0), own.unsqueeze(0)).squeeze(0)
+
+
+def wide_conv2d(x: Tensor, weight: Tensor, *args: Any, **kwargs: Any) -> Tensor | None:
+    """A wide convolution."""
+    return conv2d(x, weight, *args, **kwargs) if weight.numel() >= WIDE else None
+
+
+def group_norm_last(x: Tensor, *args: Any, **kwargs: Any) -> Tensor | None:
+    """Group normalisation of images whose channels lie last."""
+    return group_norm(x, *args, **kwargs) if is_last(x) else None
 
 
 REPLACED: dict[object, Callable[..., Tensor | None]] = {
@@ -175,10 +208,16 @@ REPLACED: dict[object, Callable[..., Tensor | None]] = {
     F.instance_norm: instance_norm,
     F.avg_pool2d: avg_pool2d,
     F.adaptive_avg_pool2d: adaptive_avg_pool2d,
+    F.local_response_norm: local_response_norm,
     torch.conv2d: conv2d,
 }
 """Torch's functions, with what replaces them; that gives None where there is nothing faster."""
-FASTER_ONCE = {one: REPLACED[one] for one in (F.avg_pool2d, F.adaptive_avg_pool2d)}
+_ONCE = (F.avg_pool2d, F.adaptive_avg_pool2d, F.local_response_norm)
+FASTER_ONCE: dict[object, Callable[..., Tensor | None]] = {
+    **{one: REPLACED[one] for one in _ONCE},
+    **dict.fromkeys((F.group_norm, torch.group_norm), group_norm_last),
+    torch.conv2d: wide_conv2d,
+}
 """Those that are faster even if they are differentiated once at most."""
 
 
@@ -186,8 +225,11 @@ def _averaged(x: Tensor, window: tuple[int, int]) -> Tensor | None:
     fits = x.ndim == 4 and window[0] <= x.shape[2] and window[1] <= x.shape[3]
     if not fits or not may_use_kernels():
         return None
-    made = make_averaging(x.shape, window, x)
-    return made and _Linear.apply(made.average, made.spread_out, x)  # pyright: ignore[reportReturnType]
+    functions = functions_for(x)
+    if functions is None:
+        return None
+    made = (AveragingLast if is_last(x) else Averaging)(functions, x.shape, window)
+    return _Linear.apply(made.average, made.spread_out, x)  # pyright: ignore[reportReturnType]
 
 
 class _Linear(Function):
@@ -204,21 +246,29 @@ class _Linear(Function):
 
 
 def _normalised(
-    rows: Rows, eps: float, x: Tensor, weight: Tensor | None, bias: Tensor | None
+    rows: Rows | int | None, eps: float, x: Tensor, weight: Tensor | None, bias: Tensor | None
 ) -> Tensor | None:
-    if rows.segments * rows.length == 1 or not may_use_kernels():  # of one number torch refuses
+    """Normalised by rows; with channels last by so many groups of them, or each by all images."""
+    functions = functions_for(x) if may_use_kernels() else None
+    if functions is None:
         return None
-    made = make_normalisation(rows, eps, x)
-    if made is None:
-        return None
-    w = x.new_ones(rows.weights) if weight is None else weight.flatten()
-    b = x.new_zeros(rows.weights) if bias is None else bias.flatten()
+    if isinstance(rows, Rows):
+        if rows.segments * rows.length == 1:  # of one number torch refuses
+            return None
+        made, count = Normalisation(functions, rows, eps), rows.weights
+    else:
+        made, count = NormalisationLast(functions, x.shape, rows, eps), x.shape[1]
+    w = x.new_ones(count) if weight is None else weight.flatten()
+    b = x.new_zeros(count) if bias is None else bias.flatten()
     return _Normalised.apply(made, x, w, b)  # pyright: ignore[reportReturnType]
+
+
+_AnyNormalisation = Normalisation | NormalisationLast
 
 
 class _Normalised(Function):
     @staticmethod
-    def forward(ctx: Any, made: Normalisation, x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    def forward(ctx: Any, made: _AnyNormalisation, x: Tensor, w: Tensor, b: Tensor) -> Tensor:
         y, rows = box(made.forward, x, w, b)
         ctx.made = made
         ctx.save_for_backward(x, rows, w)
@@ -232,7 +282,12 @@ class _Normalised(Function):
 class _Back(Function):
     @staticmethod
     def forward(
-        ctx: Any, made: Normalisation, g: Tensor, x: Tensor, rows: Tensor, w: Tensor
+        ctx: Any,
+        made: _AnyNormalisation,
+        g: Tensor,
+        x: Tensor,
+        rows: Tensor,
+        w: Tensor,
     ) -> tuple[Tensor, ...]:
         ctx.made = made
         ctx.save_for_backward(g, x, rows, w)
@@ -242,6 +297,32 @@ class _Back(Function):
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         dg, dx, dw = box(ctx.made.twice, *gradients, *ctx.saved_tensors)
         return None, dg, dx, None, dw
+
+
+class _Responded(Function):
+    @staticmethod
+    def forward(ctx: Any, made: Response, x: Tensor) -> Tensor:
+        y, sums = box(made.forward, x)
+        ctx.made = made
+        ctx.save_for_backward(x, sums)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        return None, _ResponseBack.apply(ctx.made, gradients[0], *ctx.saved_tensors)
+
+
+class _ResponseBack(Function):
+    @staticmethod
+    def forward(ctx: Any, made: Response, g: Tensor, x: Tensor, sums: Tensor) -> Tensor:
+        ctx.made = made
+        ctx.save_for_backward(g, x, sums)
+        return box(made.back, g, x, sums)[0]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        dg, dx = box(ctx.made.twice, gradients[0], *ctx.saved_tensors)
+        return None, dg, dx, None
 
 
 def _pair(size: int | Sequence[int]) -> tuple[int, int]:

@@ -84,6 +84,7 @@ def _adaptation(_: Scale) -> list[Part]:
                     pool=pool,
                     quick_pool=quick,
                     measured="baselines" if kind == "random" else "figure",
+                    stand_in="svhn-gray → M" if quick else "",
                 )
             )
     return found
@@ -99,6 +100,7 @@ def _imagenet(_: Scale) -> list[Part]:
             "alexnet-voc2007",
             quick={**few, "recipe": "squeezenet-caltech20"},
             measured="baselines",
+            stand_in="caltech20",
         ),
         Part(
             "imagenet-to-cub200",

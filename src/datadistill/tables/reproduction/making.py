@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...artefact import DistilledData
-from ...baselines.paper import FIGURES, Figure, PaperSetting
+from ...artefact import load as load_distilled
+from ...baselines.paper import FIGURES, TEST_EXAMPLES, Figure, PaperSetting
 from ...data import LabelledData
 from ...data import load as load_data
 from ...errors import ConfigError, DataDistillError, did_you_mean
@@ -14,27 +15,25 @@ from ...evaluation.poisoning import victims_of
 from ...evaluation.result import ClassScore
 from ...given import typed
 from ...progress import ProgressCallback
-from ...runs.config import RunConfig
 from ...runs.experiment import Experiment
-from ...runs.store.folder import RunFolder
+from ...runs.resuming import as_planned
 from ...showing import shown, teller
 from ..baseline import baseline_table
 from ..context import TableSettings
 from ..poisoning import poisoning_table
 from ..rows import TableRow
 from .catalogue import RESULTS
+from .kept import Figures, KeptFigures
 from .part import Part, differences, scale_differences
-from .result import Cell, Reproduced
+from .result import Cell, Cells, Reproduced
 from .scale import SCALES, ScaleName
-from .workshop import OutOfTimeError, Workshop
+from .workshop import ENDED, OutOfTimeError, Workshop
 
 ATTACKS = {
     "mnist-poisoning": Figure(71.4, 29.6),
     "cifar10-poisoning": Figure(45.9, 18.1),
 }
 """The share of the attacked class that the paper turns."""
-
-Cells = dict[str, Cell]
 
 
 @typed
@@ -87,27 +86,47 @@ def make_result(name: str, workshop: Workshop) -> Reproduced:
     result, begin = RESULTS[name], (time.monotonic(), time.process_time())
     scale, parts = workshop.scale, result.parts(workshop.scale)
     made = Reproduced(name, result.title, scale.name, result.columns, result.kind, result.said)
+    called = {part.row: part.row_at(scale) for part in parts}
     for number, part in enumerate(parts):
         row = made.rows.setdefault(part.row, {})
         row |= _paper_cells(part, result.columns)
         try:
-            distilled, loaded = workshop.distil(part, len(parts) - number)
-            found = MEASURES[part.measured](_Measured(part, distilled, loaded, workshop))
+            found = _make(part, workshop, len(parts) - number)
         except (OutOfTimeError, DataDistillError) as error:
             first, *_ = error.what.split(". ", 1)  # of missing data: not every file
-            made.notes.append(f"{part.row}, {part.column}: {first.rstrip('.')}")
+            made.notes.append(f"{part.row_at(scale)}, {part.column}: {first.rstrip('.')}")
             workshop.tell(f"{part.run}: {error.what}")
             continue
-        for column, cell in found.items():
+        for column, cell in found.cells.items():
             paper = row.get(column, Cell()).paper
             row[column] = Cell(cell.mean, cell.std, cell.networks, paper)
-        _describe(made, part, distilled, loaded.config)
+        if not found.complete:
+            made.notes.append(f"{part.row_at(scale)}, baselines: {ENDED}")
+        called[part.row] = _describe(made, part, workshop)
+    _name_rows(made, called)
     made.differences |= {one: [] for one in scale_differences(scale, SCALES["paper"])}
     made.seconds, made.cpu_seconds = (
         time.monotonic() - begin[0],
         time.process_time() - begin[1],
     )
     return made
+
+
+def _make(part: Part, workshop: Workshop, parts_left: int) -> Figures:
+    """The figures of a part: those that are kept, or else it is distilled and measured."""
+    kept = KeptFigures(workshop.run_folder(part), part, workshop.scale)
+    if (found := kept.read()) and found.complete:
+        return found
+    try:
+        one = _Measured(part, *workshop.distil(part, parts_left), workshop)
+        if part.measured == "baselines":  # which take longer
+            kept.write(_figure(one), complete=False)
+        kept.write(cells := MEASURES[part.measured](one), complete=True)
+        return Figures(cells)
+    except OutOfTimeError:
+        if found := kept.read():
+            return found
+        raise
 
 
 @dataclass(frozen=True)
@@ -121,7 +140,7 @@ class _Measured:
 
     @property
     def results(self) -> Path:
-        return RunFolder(self.workshop.folder / "runs" / self.part.run).results
+        return self.workshop.run_folder(self.part).results
 
 
 def _figure(one: _Measured) -> Cells:
@@ -143,7 +162,7 @@ def _baselines(one: _Measured) -> Cells:
         settings=TableSettings(networks=1 if fixed else scale.networks, counts=scale.counts),
         source=_source(one),
         results=one.results,
-        progress=one.workshop.progress,
+        progress=one.workshop.within,
     )
     return {**{row.name: _cell(row) for row in table.rows}, **_figure(one)}
 
@@ -152,7 +171,7 @@ def _attack(one: _Measured) -> Cells:
     """What an attack turns, what it leaves, and what real images turn."""
     scale, loaded = one.workshop.scale, one.loaded
     victims = victims_of(
-        one.distilled, loaded.test, networks=scale.networks, progress=one.workshop.progress
+        one.distilled, loaded.test, networks=scale.networks, progress=one.workshop.within
     )
     attack, rows = poisoning_table(
         one.distilled.steps,
@@ -160,7 +179,7 @@ def _attack(one: _Measured) -> Cells:
         victims,
         counts=scale.counts,
         results=one.results,
-        progress=one.workshop.progress,
+        progress=one.workshop.within,
     )
     after = attack.after
     scores = {one.part.column: after.success}
@@ -213,20 +232,38 @@ def _paper_cells(part: Part, columns: Sequence[str]) -> Cells:
 CLASSES = {"voc2007": 20, "cub200": 200}
 
 
-def _describe(made: Reproduced, part: Part, distilled: DistilledData, config: RunConfig) -> None:
-    """Notes what a row really is, and which settings differ from the paper's."""
+def _describe(made: Reproduced, part: Part, workshop: Workshop) -> str:
+    """Notes what a row really is, and which settings differ from the paper's.
+
+    Returns:
+        What the row is called: by its own data, should they stand in for the paper's.
+    """
     if part.run not in made.runs:
         made.runs.append(part.run)
+    folder = workshop.run_folder(part)
+    distilled = load_distilled(folder.distilled)
+    config = as_planned(part.config(workshop.scale, None, workshop.folder), folder)
     header, claim = distilled.header, distilled.claim
     pool = header.initialization.pool
-    networks = claim.networks if claim else 0
+    networks, tested = (claim.networks, claim.examples) if claim else (0, 0)
+    if claim and claim.seed not in made.seeds:
+        made.seeds.append(claim.seed)
     made.names[part.row] = (
         f"{header.data}, {header.architecture.name}"
         + (f", pool {pool.name} of {pool.networks} networks" if pool else "")
-        + f"; figures over {networks} network(s)"
-        + (f", tested on {claim.examples:,} examples" if claim else "")
+        + f"; {networks} network{'' if networks == 1 else 's'}, tested on {tested:,} examples"
     )
     for one in differences(config, part.paper()):
         runs = made.differences.setdefault(one, [])
         if part.run not in runs:
             runs.append(part.run)
+    all_examples = TEST_EXAMPLES.get(header.data, (tested,))
+    subset = "" if tested in all_examples else f" ({tested:,} of {all_examples[0]:,} test examples)"
+    return f"{part.row_at(workshop.scale)}{subset}"
+
+
+def _name_rows(made: Reproduced, called: dict[str, str]) -> None:
+    """Renames the rows of the paper as they are called here."""
+    made.paper_rows = {called[row]: row for row in made.rows if called[row] != row}
+    made.rows = {called[row]: cells for row, cells in made.rows.items()}
+    made.names = {called[row]: what for row, what in made.names.items()}

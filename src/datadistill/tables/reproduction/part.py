@@ -50,6 +50,7 @@ class Part:
         pool: The pool that it needs.
         quick_pool: The pool that it needs at the quick scale, if another.
         measured: What is measured.
+        stand_in: What the row is called at the quick scale, if its data stand in for the paper's.
     """
 
     run: str
@@ -61,6 +62,11 @@ class Part:
     pool: PoolOf | None = None
     quick_pool: PoolOf | None = None
     measured: Measured = "figure"
+    stand_in: str = ""
+
+    def row_at(self, scale: Scale) -> str:
+        """What its row is called at a scale: by the data that are used."""
+        return (self.stand_in if scale.name == "quick" else "") or self.row
 
     def pool_at(self, scale: Scale) -> PoolOf | None:
         """The pool that it needs at a scale."""

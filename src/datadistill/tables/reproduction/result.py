@@ -30,6 +30,8 @@ class Cell:
         return f"{self.mean:.1f}" + ("" if self.std is None else f" ± {self.std:.1f}")
 
 
+Cells = dict[str, Cell]
+"""Cells by column."""
 Curve = dict[float, Cell]
 """Cells by their place on the axis."""
 
@@ -46,8 +48,10 @@ class Reproduced:
         kind: Whether it is a table or a figure.
         said: What the paper says where it prints no values.
         rows: Cells by row and column.
+        paper_rows: What the paper's row is called, where other data stand in for its own.
         names: What each row's data and networks really are.
         runs: The runs of which it is made.
+        seeds: The seeds of the networks that were tested.
         notes: What is missing, by row.
         differences: Settings that differ from the paper's, with the runs that differ so.
         seconds: How long it took this time.
@@ -60,9 +64,11 @@ class Reproduced:
     columns: tuple[str, ...]
     kind: str
     said: str = ""
-    rows: dict[str, dict[str, Cell]] = field(default_factory=dict[str, dict[str, Cell]])
+    rows: dict[str, Cells] = field(default_factory=dict[str, Cells])
+    paper_rows: dict[str, str] = field(default_factory=dict[str, str])
     names: dict[str, str] = field(default_factory=dict[str, str])
     runs: list[str] = field(default_factory=list[str])
+    seeds: list[int] = field(default_factory=list[int])
     notes: list[str] = field(default_factory=list[str])
     differences: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     seconds: float = 0.0
@@ -118,5 +124,6 @@ class Reproduced:
             paper = [cells.get(column, Cell()).paper for column in columns]
             if any(paper):
                 shown = (str(figure) if figure else "" for figure in paper)
-                lines.append(f"| {row}, the paper | {' | '.join(shown)} |")
+                theirs = self.paper_rows.get(row, row)
+                lines.append(f"| {theirs}, the paper | {' | '.join(shown)} |")
         return lines

@@ -8,7 +8,7 @@ from ...artefact import DistilledData
 from ...data import LabelledData
 from ...errors import ConfigError
 from ...pools import Pool
-from ...progress import ProgressCallback, silent
+from ...progress import Progress, ProgressCallback, silent
 from ...runs.config import RunConfig
 from ...runs.experiment import Experiment, load
 from ...runs.planning.budget import TimeBudget
@@ -24,6 +24,7 @@ from .scale import Scale
 
 RESERVE = 0.25
 """Share of a part's time that is left for what is measured of it."""
+ENDED = "The time budget has ended"
 
 
 class OutOfTimeError(ConfigError):
@@ -62,7 +63,7 @@ class Workshop:
         until = self._share(parts_left)
         config = part.config(self.scale, self.data_dir, self.folder / "pools")
         pool = self._pool(part, config)
-        folder = RunFolder(self.folder / "runs" / part.run)
+        folder = self.run_folder(part)
         config = as_planned(config, folder)
         loaded = load(replace(config, threads=self.threads))
         loaded = replace(loaded, train=self.some(loaded.train))
@@ -72,7 +73,7 @@ class Workshop:
             cost = measure_cost(distillation, loaded.test)
             iterations = cost.iterations_within(until - time.monotonic())
             if iterations < 1:
-                raise OutOfTimeError(f"{part.run}: the time budget has ended.", "")
+                raise OutOfTimeError(f"{ENDED}.", "")
             if iterations < config.iterations:
                 distillation = distillation.with_config(loaded.config.scaled(iterations))
             budget = TimeBudget(until - cost.test - cost.validation, config.iterations)
@@ -80,6 +81,15 @@ class Workshop:
         run = Run(distillation, folder, loaded.test, budget, self.tell, self.tell, self.progress)
         distilled = run.go()
         return (distilled.with_pool(pool) if pool and _drawn(distilled) else distilled), loaded
+
+    def within(self, now: Progress) -> None:
+        """Shows the progress of what has no budget of its own, and ends it when the time is up."""
+        self._check_time()
+        self.progress(now)
+
+    def run_folder(self, part: Part) -> RunFolder:
+        """Where a part is distilled."""
+        return RunFolder(self.folder / "runs" / part.run)
 
     def some(self, train: LabelledData) -> LabelledData:
         """The training data, or as many examples at random as the scale takes."""
@@ -90,10 +100,13 @@ class Workshop:
         """The reading of the clock at which a part ends that gets its share of what is left."""
         if self.until is None:
             return None
+        self._check_time()
         now = time.monotonic()
-        if self.until <= now:
-            raise OutOfTimeError("The time budget has ended.", "Run the same command to go on.")
         return now + (1 - RESERVE) * (self.until - now) / max(parts_left, 1)
+
+    def _check_time(self) -> None:
+        if self.until is not None and self.until <= time.monotonic():
+            raise OutOfTimeError(f"{ENDED}.", "Run the same command to continue.")
 
     def _pool(self, part: Part, config: RunConfig) -> Pool | None:
         """The pool that a part needs: made, continued or extended."""
@@ -115,7 +128,7 @@ class Workshop:
             threads=self.threads,
             **settings,
         )
-        return job.make(Processes(), self.progress, self.tell)
+        return job.make(Processes(), self.within, self.tell)
 
 
 def _drawn(distilled: DistilledData) -> bool:
