@@ -46,7 +46,7 @@ ADDED: dict[str, dict[str, Any]] = {
 TAKEN: dict[str, dict[str, Any]] = {
     "soft labels": {"labels": None},
     "start from k-means": {"start": "noise"},
-    "momentum": {"momentum": 0.0},
+    "its update rule": {"update_rule": None, "momentum": 0.0, "learning_rate": 0.05},
     "long unroll": SHORT,
     "running mean": {"averaging": 0.0},
 }

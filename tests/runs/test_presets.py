@@ -53,7 +53,7 @@ def test_each_kind_of_initialization_has_settings_of_its_own(
 
 
 def test_momentum_makes_no_longer_updates() -> None:
-    plain, best = read_recipe("mnist-random-100").config, config_of("mnist-random-100")
+    plain, best = read_recipe("cifar10-random-100").config, config_of("cifar10-random-100")
     assert best.epochs * best.steps == UPDATES
     assert best.learning_rate / (1 - best.momentum) == pytest.approx(plain.learning_rate)
     assert (best.data, best.steps, best.networks) == (plain.data, plain.steps, plain.networks)
