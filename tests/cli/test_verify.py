@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 import datadistill as dd
 from datadistill.cli.main import main
@@ -32,6 +33,23 @@ def test_an_artefact_that_reaches_its_claim_is_confirmed(
     assert lines[0] == f"claimed: {made.claim}"
     assert lines[1] == f"found:   {made.claim}"
     assert lines[2] == "The claim holds within 0.83 points (rounding: 3 test examples)."
+
+
+def test_threads_can_be_repeated(
+    made: dd.DistilledData, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made.save("a.safetensors")
+    before = torch.get_num_threads()
+    try:
+        assert main(["verify", "a.safetensors"]) == 0
+        assert f"For a bit-identical result, use --threads {before}.\n" in capsys.readouterr().err
+        assert main(["verify", "a.safetensors", "--threads", "2"]) == 0
+        assert torch.get_num_threads() == 2
+        assert "bit-identical" not in capsys.readouterr().err
+    finally:
+        torch.set_num_threads(before)
+    assert main(["verify", "a.safetensors", "--threads", "0"]) == 2
+    assert "Set threads to at least 1." in capsys.readouterr().err
 
 
 def test_an_artefact_that_falls_short_exits_with_1(

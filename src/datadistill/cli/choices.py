@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from ..errors import ConfigError
 from .console import Common
 
 if TYPE_CHECKING:
@@ -64,6 +65,25 @@ class DataChoice(Common):
         )
         train, test = (real_data(distilled, split, split.split) for split in splits)
         return train, test
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreadsChoice(Common):
+    """How many CPU threads compute."""
+
+    threads: int | None = None
+    """CPU threads. By default as many as torch takes; another number may change the last bits."""
+
+    def set_threads(self) -> None:
+        """Sets the number of threads that is asked for, or tells the one that torch takes."""
+        import torch
+
+        if self.threads is None:
+            self.say(f"For a bit-identical result, use --threads {torch.get_num_threads()}.")
+        elif self.threads < 1:
+            raise ConfigError(f"threads is {self.threads}.", "Set threads to at least 1.")
+        else:
+            torch.set_num_threads(self.threads)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,6 +42,7 @@ class Evaluate(EvaluateFlags):
         from .artefacts import artefact_at, as_run_says
 
         distilled = self.load_artefact(artefact_at(self.artefact))
+        self.set_threads()
         as_run_says(self, distilled)._of_protocol()._measure(distilled, ordinary)
 
     def _of_protocol(self) -> Evaluate:
@@ -76,7 +77,6 @@ class Evaluate(EvaluateFlags):
         augment = distilled.header.configuration.get("augment") if self.baselines else None
         name = data_name(self.data, self.artefact, distilled, distilled.header.data)
         train, test = self.load_for(distilled, name, augment)
-        self._set_threads()
         if poisonous and not (ordinary or self.curve or self.per_class):
             self._attack(distilled, train, test if self.split == "test" else train)
             return
@@ -128,15 +128,6 @@ class Evaluate(EvaluateFlags):
         else:
             out.print(f"{training}; {self.networks} network(s) each", markup=False)
             out.print(robustness_table(found))
-
-    def _set_threads(self) -> None:
-        """Sets the number of threads that is asked for, or tells the one that torch takes."""
-        import torch
-
-        if self.threads is None:
-            self.say(f"For a bit-identical result, use --threads {torch.get_num_threads()}.")
-        else:
-            torch.set_num_threads(self.threads)
 
     def _attack(self, distilled: DistilledData, train: LabelledData, data: LabelledData) -> None:
         """Prints the effect of poisoning; with baselines and defences if they are asked for."""

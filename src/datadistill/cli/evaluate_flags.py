@@ -11,7 +11,7 @@ import tyro
 from ..core.names import DeviceName
 from ..errors import ConfigError
 from ..runs.team.environment import world_size
-from .choices import CodeChoice, DataChoice, ModelChoice, PoolChoice
+from .choices import CodeChoice, DataChoice, ModelChoice, PoolChoice, ThreadsChoice
 from .console import Common, Switch
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Ordinary(Common):
 
 
 @dataclass(frozen=True)
-class EvaluateFlags(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
+class EvaluateFlags(DataChoice, ModelChoice, PoolChoice, Ordinary, ThreadsChoice, CodeChoice):
     """All flags."""
 
     artefact: tyro.conf.Positional[Path]
@@ -94,8 +94,6 @@ class EvaluateFlags(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
     """Test after every update, and print the curve."""
     memory: int = 1024
     """Memory in megabytes for the networks that are trained side by side."""
-    threads: int | None = None
-    """CPU threads. By default as many as torch takes; another number may change the last bits."""
     device: DeviceName = "auto"
     """Device to compute on."""
     baselines: Switch = False
@@ -144,8 +142,6 @@ class EvaluateFlags(DataChoice, ModelChoice, PoolChoice, Ordinary, CodeChoice):
             raise ConfigError("--select needs --baselines.", "Add --baselines.")
         if self.baselines and world_size() > 1:
             raise ConfigError("--baselines runs in one process.", "Start it without torchrun.")
-        if self.threads is not None and self.threads < 1:
-            raise ConfigError(f"threads is {self.threads}.", "Set threads to at least 1.")
         if self.memory < 1:
             raise ConfigError(f"memory is {self.memory}.", "Set memory to at least 1 megabyte.")
         return ordinary

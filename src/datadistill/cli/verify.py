@@ -8,12 +8,12 @@ import tyro
 
 from ..core.names import DeviceName
 from ..evaluation.limits import CONFIDENCE, MOST_NETWORKS
-from .choices import MEGABYTE, CodeChoice, DataChoice, ModelChoice, PoolChoice
+from .choices import MEGABYTE, CodeChoice, DataChoice, ModelChoice, PoolChoice, ThreadsChoice
 from .console import Switch, out
 
 
 @dataclass(frozen=True)
-class Verify(DataChoice, ModelChoice, PoolChoice, CodeChoice):
+class Verify(DataChoice, ModelChoice, PoolChoice, ThreadsChoice, CodeChoice):
     """Check the accuracy that an artefact claims; exit code 1 if it is not reached."""
 
     artefact: tyro.conf.Positional[Path]
@@ -42,6 +42,7 @@ class Verify(DataChoice, ModelChoice, PoolChoice, CodeChoice):
         distilled = told.with_pool(distilled)
         claim = claim_of(distilled)
         check_measurable(distilled, self.most_networks)
+        self.set_threads()
         self.say(f"Measuring again: {work_of(distilled)}.")
         name = data_name(self.data, self.artefact, distilled, claim.data)
         train, test = told.load_for(distilled, name)
