@@ -161,5 +161,7 @@ def _typed(made: ctypes.CDLL) -> ctypes.CDLL:
     made.last_average.argtypes = made.last_spread_out.argtypes = 3 * [_ADDRESS]
     made.response_forward.argtypes = 5 * [_ADDRESS]
     made.response_back.argtypes, made.response_twice.argtypes = 6 * [_ADDRESS], 8 * [_ADDRESS]
+    made.pool_choose.argtypes = made.pool_select.argtypes = 4 * [_ADDRESS]
+    made.pool_put_back.argtypes = 4 * [_ADDRESS]
     made.gather_windows.argtypes = made.scatter_windows.argtypes = 4 * [_ADDRESS]
     return made

@@ -24,6 +24,7 @@ from ..kernels.averaging import Averaging
 from ..kernels.last import AveragingLast, NormalisationLast, Response, is_last
 from ..kernels.library import functions_for
 from ..kernels.normalisation import Normalisation, Rows
+from ..kernels.pooling import Pooling
 from .convolution import Settings, TorchConvolution
 from .wide import WIDE, WideConvolution
 
@@ -52,7 +53,10 @@ class FastLayers(TorchFunctionMode):
         found = faster(*args, **(kwargs or {})) if faster else None
         self.replaced = found is not None
         self.kernels |= self.replaced and func is not torch.conv2d
-        return func(*args, **(kwargs or {})) if found is None else found
+        result = func(*args, **(kwargs or {})) if found is None else found
+        if func in RELU and args and result is not args[0]:
+            vars(result)[BEFORE_RELU] = args[0], *_versions(args[0], result)
+        return result
 
 
 _known: WeakKeyDictionary[Network, bool] = WeakKeyDictionary()
@@ -142,6 +146,48 @@ def avg_pool2d(
     return _averaged(x, window)
 
 
+def max_pool2d(
+    x: Tensor,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor | None:
+    """Max-pooling, of images whose channels lie last.
+
+    Of what ReLU has made, the largest is what ReLU makes of the largest, and that is less work.
+    """
+    if ceil_mode or return_indices or _pair(dilation) != (1, 1) or not is_last(x):
+        return None
+    functions = functions_for(x) if may_use_kernels() else None
+    if functions is None:
+        return None
+    window, before = _pair(kernel_size), _before_relu(x)
+    moves = _pair(stride or window), _pair(padding)
+    made = Pooling(functions, x.shape, window, *moves, relu=before is not None)
+    return _Chosen.apply(made, x if before is None else before)  # pyright: ignore[reportReturnType]
+
+
+def _before_relu(x: Tensor) -> Tensor | None:
+    """What ReLU was given, if x is its result, or that of a stack whose only network this is.
+
+    Not if either has been changed in place since.
+    """
+    y = x if x._base is None else x._base
+    before, *versions = vars(y).get(BEFORE_RELU, (None,))
+    if before is None or versions != _versions(before, y):
+        return None
+    alone = y.shape == (1, *x.shape) and y.stride()[1:] == x.stride()
+    return before if y is x else before.squeeze(0) if alone else None
+
+
+def _versions(*tensors: Tensor) -> list[int]:
+    """Numbers that change with the tensors' contents."""
+    return [-1 if one.is_inference() else one._version for one in tensors]
+
+
 def adaptive_avg_pool2d(x: Tensor, output_size: object) -> Tensor | None:
     """The same, by how many windows there are."""
     match (output_size, output_size) if isinstance(output_size, int) else output_size:
@@ -199,6 +245,10 @@ def group_norm_last(x: Tensor, *args: Any, **kwargs: Any) -> Tensor | None:
     return group_norm(x, *args, **kwargs) if is_last(x) else None
 
 
+RELU = {F.relu, torch.relu, Tensor.relu}
+BEFORE_RELU = "before_relu"
+"""The name under which its results remember what it was given."""
+
 REPLACED: dict[object, Callable[..., Tensor | None]] = {
     F.layer_norm: layer_norm,
     torch.layer_norm: layer_norm,
@@ -209,10 +259,15 @@ REPLACED: dict[object, Callable[..., Tensor | None]] = {
     F.avg_pool2d: avg_pool2d,
     F.adaptive_avg_pool2d: adaptive_avg_pool2d,
     F.local_response_norm: local_response_norm,
+    F.max_pool2d: max_pool2d,
+    torch.max_pool2d: max_pool2d,
     torch.conv2d: conv2d,
 }
 """Torch's functions, with what replaces them; that gives None where there is nothing faster."""
-_ONCE = (F.avg_pool2d, F.adaptive_avg_pool2d, F.local_response_norm)
+_ONCE = (
+    *(F.avg_pool2d, F.adaptive_avg_pool2d, F.local_response_norm),
+    *(F.max_pool2d, torch.max_pool2d),
+)
 FASTER_ONCE: dict[object, Callable[..., Tensor | None]] = {
     **{one: REPLACED[one] for one in _ONCE},
     **dict.fromkeys((F.group_norm, torch.group_norm), group_norm_last),
@@ -230,6 +285,37 @@ def _averaged(x: Tensor, window: tuple[int, int]) -> Tensor | None:
         return None
     made = (AveragingLast if is_last(x) else Averaging)(functions, x.shape, window)
     return _Linear.apply(made.average, made.spread_out, x)  # pyright: ignore[reportReturnType]
+
+
+class _Chosen(Function):
+    """Max-pooling."""
+
+    @staticmethod
+    def forward(ctx: Any, made: Pooling, x: Tensor) -> Tensor:
+        y, index = box(made.choose, x)
+        ctx.made = made
+        ctx.save_for_backward(index)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        made: Pooling = ctx.made
+        back = _Selected.apply(made.put_back, made.select, gradients[0], *ctx.saved_tensors)
+        return None, back
+
+
+class _Selected(Function):
+    """What max-pooling does once it has chosen, or the transpose of that."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Boxed, transpose: Boxed, x: Tensor, index: Tensor) -> Tensor:
+        ctx.maps = transpose, function
+        ctx.save_for_backward(index)
+        return box(function, x, index)[0]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        return None, None, _Selected.apply(*ctx.maps, gradients[0], *ctx.saved_tensors), None
 
 
 class _Linear(Function):

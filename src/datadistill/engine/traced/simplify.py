@@ -25,6 +25,7 @@ ALIASES = (
 )
 """Operations whose results may share memory with their first argument."""
 
+ZEROS = (aten.zeros_like.default, aten.zeros.default, aten.new_zeros.default)
 PRODUCTS = (aten.mm.default, aten.addmm.default, aten.addmm_.default)
 """Operations whose results are new, so that what uses one alone may add to it in place."""
 
@@ -125,7 +126,7 @@ def _sum(node: fx.Node) -> None:
         _turned_sum(node, one, other)
         return
     for first, second in ((one, other), (other, one)):
-        if first.target is aten.zeros_like.default and shape(second) == shape(node):
+        if first.target in ZEROS and _alike(second, node):
             _replace(node, second)
             return
         product = second.target is aten.mm.default and len(second.users) == 1
@@ -135,6 +136,15 @@ def _sum(node: fx.Node) -> None:
             node.target = aten.addmm_.default if free else aten.addmm.default
             node.args = (source, *second.args)
             return
+
+
+def _alike(one: fx.Node, other: fx.Node) -> bool:
+    """Whether two results have the same shape and lie in memory alike."""
+    first, second = (node.meta.get("tensor_meta") for node in (one, other))
+    if first is None or second is None or not hasattr(first, "stride"):
+        return False
+    kinds = [(own.shape, own.stride, own.dtype) for own in (first, second)]
+    return kinds[0] == kinds[1]
 
 
 def _turned_sum(node: fx.Node, one: fx.Node, other: fx.Node) -> None:
