@@ -23,6 +23,9 @@ class Windows:
         maps: Rows and columns of the maps.
         by_rows: Whether windows lie in memory one after the other; otherwise the same number of
             all windows does, which takes less time for images of few channels.
+
+    Attributes:
+        by_rows: The same.
     """
 
     def __init__(
@@ -35,7 +38,7 @@ class Windows:
         *,
         by_rows: bool,
     ) -> None:
-        self._functions, self._images, self._by_rows = functions, images, by_rows
+        self._functions, self._images, self.by_rows = functions, images, by_rows
         self._size = images[0] * maps[0] * maps[1], images[1] * kernel[0] * kernel[1]
         pairs = (n for pair in (kernel, *moves, maps) for n in pair)
         self._numbers = numbers(*images, *pairs, int(by_rows))
@@ -45,17 +48,17 @@ class Windows:
         """The windows of images."""
         if x.shape != self._images:
             raise ValueError(f"Windows of {[*self._images]} got {[*x.shape]}.")
-        matrix = x.new_empty(self._size if self._by_rows else self._size[::-1])
+        matrix = x.new_empty(self._size if self.by_rows else self._size[::-1])
         apart = numbers(*x.stride())
         self._functions.gather_windows(self._moves, apart, x.data_ptr(), matrix.data_ptr())
-        return matrix if self._by_rows else matrix.mT
+        return matrix if self.by_rows else matrix.mT
 
     def back(self, matrix: Tensor) -> Tensor:
         """Its transpose: images whose pixels are the sums over all windows that they are in."""
         if matrix.shape != self._size:
             raise ValueError(f"Windows {[*self._size]} of {[*self._images]}: {[*matrix.shape]}.")
-        matrix = matrix.contiguous() if self._by_rows else matrix.mT.contiguous()
-        x = empty_last(matrix, self._images) if self._by_rows else matrix.new_empty(self._images)
+        matrix = matrix.contiguous() if self.by_rows else matrix.mT.contiguous()
+        x = empty_last(matrix, self._images) if self.by_rows else matrix.new_empty(self._images)
         apart = numbers(*x.zero_().stride())
         self._functions.scatter_windows(self._moves, apart, x.data_ptr(), matrix.data_ptr())
         return x

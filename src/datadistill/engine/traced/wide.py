@@ -86,15 +86,18 @@ class WideConvolution:
 
     def _of_images(self, g: Tensor, w: Tensor) -> list[Tensor]:
         if self._by_windows:
-            windows = torch.mm(self._rows(g), w.reshape(self._kernel[0], -1))
+            rows, w = self._rows(g), w.reshape(self._kernel[0], -1)
+            # As the matrix lies in memory: otherwise it would be turned afterwards.
+            windows = rows @ w if self._by_windows.by_rows else (w.mT @ rows.mT).mT
             return [self._by_windows.back(windows).unsqueeze(0)]
         x = last(g.new_empty(1).expand(self._images))  # only its shape counts
         return [self._back(g[0], x, w[0], (True, False, False))[0].unsqueeze(0)]
 
     def _of_weights(self, x: Tensor, g: Tensor) -> list[Tensor]:
         if self._weights_by_windows:
-            rows = self._rows(g)
-            w = torch.mm(rows.t(), self._weights_by_windows.of(x[0]))
+            rows, windows = self._rows(g), self._weights_by_windows.of(x[0])
+            lying = self._weights_by_windows.by_rows
+            w = rows.mT @ windows if lying else (windows.mT @ rows).mT.contiguous()
             return [w.view(1, *self._kernel), rows.sum(0, keepdim=True)]
         if self._large:
             return self._of_large(x[0], g[0])
