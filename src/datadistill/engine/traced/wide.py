@@ -15,7 +15,7 @@ from torch import Tensor
 from ..bilinear import Maps
 from ..box import box
 from ..choice import may_use_kernels
-from ..kernels.last import last
+from ..kernels.last import empty_last, last
 from ..kernels.library import functions_for
 from ..kernels.windows import Windows
 from .convolution import Pair, Settings
@@ -90,7 +90,7 @@ class WideConvolution:
             # As the matrix lies in memory: otherwise it would be turned afterwards.
             windows = rows @ w if self._by_windows.by_rows else (w.mT @ rows.mT).mT
             return [self._by_windows.back(windows).unsqueeze(0)]
-        x = last(g.new_empty(1).expand(self._images))  # only its shape counts
+        x = empty_last(g, self._images)  # only its shape counts
         return [self._back(g[0], x, w[0], (True, False, False))[0].unsqueeze(0)]
 
     def _of_weights(self, x: Tensor, g: Tensor) -> list[Tensor]:
@@ -101,7 +101,7 @@ class WideConvolution:
             return [w.view(1, *self._kernel), rows.sum(0, keepdim=True)]
         if self._large:
             return self._of_large(x[0], g[0])
-        like = g.new_empty(1).expand(self._kernel)
+        like = empty_last(g, self._kernel)
         found = self._back(g[0], last(x[0]), like, (False, True, True))
         return [found[1].contiguous().unsqueeze(0), found[2].unsqueeze(0)]
 
