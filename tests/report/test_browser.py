@@ -100,7 +100,9 @@ def test_runs_side_by_side_fit_the_screen_and_unfold(
     assert browser.script("document.documentElement.scrollWidth") <= width
     browser.script("dispatchEvent(new Event('beforeprint'))")  # what is folded is printed
     assert browser.script("document.querySelectorAll('details:not([open])').length") == 0
+    assert browser.script("document.querySelectorAll('#run-2 .moments img').length") == 4
     browser.script("dispatchEvent(new Event('afterprint'))")
+    assert browser.script("document.querySelectorAll('.moments').length") == 0
     assert not browser.script("document.getElementById('run-1').open")
     assert browser.console() == []
 

@@ -19,7 +19,7 @@ from datadistill.tables.reproduction import catalogue as catalogue_module
 from datadistill.tables.reproduction.catalogue import Result
 from datadistill.tables.reproduction.kept import Figures, KeptFigures
 from datadistill.tables.reproduction.making import _paper_cells  # pyright: ignore[reportPrivateUsage]
-from datadistill.tables.reproduction.part import Part, differences
+from datadistill.tables.reproduction.part import Part, differences, scale_differences
 from datadistill.tables.reproduction.workshop import Workshop
 from tests.cli.helpers import run
 
@@ -95,6 +95,31 @@ def test_differences_are_computed_from_the_settings(tmp_path: Path) -> None:
     assert "channels: 3 → none" in found
     assert any(one.startswith("iterations: 21094 → ") for one in found)
     assert differences(replace(part.paper(), steps=7), part.paper()) == ["steps: 10 → 7"]
+
+
+def test_only_numbers_that_a_table_uses_are_listed() -> None:
+    def listed(name: str) -> str:
+        quick, paper = SCALES["quick"], SCALES["paper"]
+        result = RESULTS[name]
+        return "; ".join(scale_differences(quick, paper, result.parts(quick), result.columns))
+
+    assert listed("steps") == (
+        "held-out networks: 200 → 3; training examples of each data set: all → 5000"
+    )
+    assert "networks of a pool: 2000 → 3" in listed("poisoning")
+    assert "sets of real images: 10 → 2" in listed("mnist-cifar")
+    assert "its updates: 100 200 400 → 20" in listed("adaptation")
+    assert "few-shot" not in listed("imagenet")
+    assert "networks trained on all real data" in listed("imagenet")
+
+
+def test_the_differences_of_a_setting_share_a_line() -> None:
+    made = Reproduced("t", "Table", "paper", ("a",), "table", runs=["x", "y"])
+    made.differences = {"steps: 10 → 5": ["x"], "epochs: 3 → 1": ["x", "y"], "steps: 10 → 2": ["y"]}
+    assert made.markdown().splitlines()[-2:] == [
+        "- steps: 10 → 5 (x); 10 → 2 (y)",
+        "- epochs: 3 → 1",
+    ]
 
 
 def test_a_table_in_the_papers_layout() -> None:

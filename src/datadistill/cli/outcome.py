@@ -37,6 +37,6 @@ def show_result(command: Common, ended: Ended, folder: RunFolder) -> None:
 def stored_text(distilled: DistilledData) -> str:
     """What distilled data take in their file, by which methods are compared."""
     return (
-        f"Stored bytes: {distilled.stored_bytes:,} ({len(distilled)} images, their labels and "
+        f"Stored bytes: {distilled.stored_bytes:,} ({len(distilled)} inputs, their labels and "
         f"{distilled.learning_rates.numel()} learning rates)."
     )
