@@ -217,6 +217,8 @@ def test_objects_show_themselves_in_notebooks_and_escape_names(tmp_path: Path) -
     assert "<b>" not in shown
     evaluation = dd.evaluate(distilled, data, networks=2)
     assert "&lt;b&gt;" in getattr(evaluation, SHOWN)()
+    assert getattr(evaluation, SHOWN)().count(" ± ") == CLASSES + 1
+    assert "±" not in getattr(dd.evaluate(distilled, data, networks=1), SHOWN)()
     tiny(tmp_path)
     frame = getattr(dd.report(tmp_path), SHOWN)()
     assert frame.startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from pydantic import TypeAdapter
 
 from datadistill.baselines import paper as paper_module
 from datadistill.baselines.paper import Figure
@@ -24,6 +25,7 @@ from datadistill.tables.reproduction.workshop import Workshop
 from tests.cli.helpers import run
 
 TINY: dict[str, Any] = {"iterations": 3, "batch_size": 16, "size": 28, "steps": 1, "epochs": 1}
+QUICK = SCALES["quick"]
 LONG = {**TINY, "model": "linear", "iterations": 100_000}
 
 
@@ -332,6 +334,23 @@ def test_a_row_tells_stand_ins_and_subsets_and_the_papers_row_its_own_data(
     monkeypatch.setitem(paper_module.TEST_EXAMPLES, "digits", (5794,))
     found = make_result("imagenet", Workshop(tmp_path, SCALES["quick"]))
     assert [*found.rows] == ["digits (360 of 5,794 test examples)"]
+
+
+SAMPLE = Path(__file__).parents[2] / "examples" / "reproduce-quick"
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_the_sample_has_every_figure_and_nothing_is_written_by_hand(name: str) -> None:
+    place = SAMPLE / name
+    kept = json.loads((place / "table.json").read_text(encoding="utf-8"))
+    made = TypeAdapter(Reproduced).validate_python(kept)
+    cells = [(part.row_at(QUICK), part.column) for part in RESULTS[name].parts(QUICK)]
+    called = {row.partition(" (")[0]: row for row in made.rows}
+    assert [made.rows[called[row]][column].mean is None for row, column in cells].count(True) == 0
+    assert made.notes == []
+    table = (place / "table.md").read_text(encoding="utf-8")
+    assert table == made.markdown()
+    assert table in (SAMPLE / "tables.md").read_text(encoding="utf-8")
 
 
 def test_wrong_words_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
