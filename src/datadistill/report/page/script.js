@@ -47,6 +47,7 @@
       const chosen = Math.round(place * (uris.length - 1) / (count - 1));
       const one = document.createElement("div"), image = document.createElement("img");
       image.src = uris[chosen];
+      image.alt = "All distilled images, " + moments[chosen];
       one.append(image, moments[chosen]);
       return one;
     }));
