@@ -454,7 +454,7 @@ def test_pools(here: Path, tell: Callable[[], str]) -> None:
     assert run("verify", "pooled") == 0
     tell()
     assert obey(use, *SHORT, *FEW, "--pool-networks", "3") == 2
-    assert obey(after("Make more: ", tell()), **{"…": before}) == 0
+    assert obey(after("make more: ", tell()), **{"…": before}) == 0
     tell()
     assert run("evaluate", "pooled", "--networks", "101") == 2
     assert obey(after("or make more: ", tell()), **{"…": before}) == 0

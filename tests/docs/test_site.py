@@ -16,6 +16,7 @@ def test_the_site_names_pages_that_there_are() -> None:
     named = set(re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
     assert len(named) > 20
     assert all((DOCS / name).is_file() for name in named)
+    assert {page.name for page in DOCS.glob("*.md")} <= named  # those of results/ follow theirs
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The page of a run, as text: what stands on it, where it goes, what it keeps."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from datadistill.data.decoding import Category, Decoder, Number, table_decoder
 from datadistill.errors import FileError, RunError
 from datadistill.report import making, telling
 from datadistill.report.charts import Line, log_ticks, ticks
+from datadistill.report.grid import grid_of
 from datadistill.report.story import Story
 
 from ..cli.helpers import run as command
@@ -119,6 +121,9 @@ def test_poisoning_and_adaptation_show_what_matters_there(tmp_path: Path) -> Non
     assert made.path == tmp_path / "adaptation.html"
     assert "Networks of <bdi>the pool" in page
     assert "few-shot adversarial" in page  # of the baselines that results.json holds
+    rows = json.loads((OLD / "adaptation.results.json").read_text())["baselines"]["table"]["rows"]
+    for name, where in (("no adaptation", "without adaptation"), ("full target", "on all real")):
+        assert re.search(rf"For comparison: .*{100 * rows[name]['mean']:.1f}\S* .*{where}", page)
     assert "An artefact alone names no data." in page
 
 
@@ -130,6 +135,23 @@ def test_soft_labels_and_inputs_that_are_no_images_are_shown(tmp_path: Path) -> 
     run = tmp_path / "vectors"
     dd.distill(vectors, "linear", run=run, **TINY)
     assert dd.report(run).path.read_text(encoding="utf-8").count('class="cell"') == 3
+
+
+def test_the_first_weight_of_a_soft_label_is_that_of_its_class(tmp_path: Path) -> None:
+    distilled = dd.distill(DATA, "linear", labels="soft", run=tmp_path, **TINY)
+    labels = torch.tensor([[2.0, -1.0, 0.0, 0.5], [-3.0, 1.0, 0.5, 0.0]]).repeat(1, 2, 1)
+    steps = replace(distilled.steps, labels=labels)
+    first, second, *_ = grid_of(replace(distilled, steps=steps), 2**20).rows[0].lines[0]
+    assert (first.label, first.soft[0]) == ("0", ("0", 2.0))
+    assert (second.label, second.soft[0]) == ("1", ("1", 1.0))
+    assert second.soft[-1] == ("0", -3.0)
+
+
+def test_bands_of_shares_stay_between_0_and_1() -> None:
+    line = Line.banded("", [0, 1], [0.1, 0.95], [0.2, 0.1], shares=True, dots=True)
+    assert (line.low, line.high) == ([0.0, pytest.approx(0.85)], [pytest.approx(0.3), 1.0])
+    loss = Line.banded("", [0], [0.1], [0.2], shares=False, dots=True)
+    assert loss.low == [pytest.approx(-0.1)]
 
 
 def test_tables_are_shown_as_they_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,6 +217,8 @@ def test_objects_show_themselves_in_notebooks_and_escape_names(tmp_path: Path) -
     assert "<b>" not in shown
     evaluation = dd.evaluate(distilled, data, networks=2)
     assert "&lt;b&gt;" in getattr(evaluation, SHOWN)()
+    assert getattr(evaluation, SHOWN)().count(" ± ") == CLASSES + 1
+    assert "±" not in getattr(dd.evaluate(distilled, data, networks=1), SHOWN)()
     tiny(tmp_path)
     frame = getattr(dd.report(tmp_path), SHOWN)()
     assert frame.startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')
@@ -203,6 +227,7 @@ def test_objects_show_themselves_in_notebooks_and_escape_names(tmp_path: Path) -
 def test_long_lines_are_binned_and_ticks_are_round() -> None:
     line = Line.binned("", range(10_000), [float(n % 7) for n in range(10_000)])
     assert len(line.x) <= 150
+    assert line.x[-1] == 9_999
     assert (min(line.low), max(line.high)) == (0.0, 6.0)
     assert ticks(0.0, 1.0) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1.0])
     assert ticks(3.0, 3.0) == [3.0]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from pydantic import TypeAdapter
 
 from datadistill.baselines import paper as paper_module
 from datadistill.baselines.paper import Figure
@@ -19,11 +20,12 @@ from datadistill.tables.reproduction import catalogue as catalogue_module
 from datadistill.tables.reproduction.catalogue import Result
 from datadistill.tables.reproduction.kept import Figures, KeptFigures
 from datadistill.tables.reproduction.making import _paper_cells  # pyright: ignore[reportPrivateUsage]
-from datadistill.tables.reproduction.part import Part, differences
+from datadistill.tables.reproduction.part import Part, differences, scale_differences
 from datadistill.tables.reproduction.workshop import Workshop
 from tests.cli.helpers import run
 
 TINY: dict[str, Any] = {"iterations": 3, "batch_size": 16, "size": 28, "steps": 1, "epochs": 1}
+QUICK = SCALES["quick"]
 LONG = {**TINY, "model": "linear", "iterations": 100_000}
 
 
@@ -95,6 +97,31 @@ def test_differences_are_computed_from_the_settings(tmp_path: Path) -> None:
     assert "channels: 3 → none" in found
     assert any(one.startswith("iterations: 21094 → ") for one in found)
     assert differences(replace(part.paper(), steps=7), part.paper()) == ["steps: 10 → 7"]
+
+
+def test_only_numbers_that_a_table_uses_are_listed() -> None:
+    def listed(name: str) -> str:
+        quick, paper = SCALES["quick"], SCALES["paper"]
+        result = RESULTS[name]
+        return "; ".join(scale_differences(quick, paper, result.parts(quick), result.columns))
+
+    assert listed("steps") == (
+        "held-out networks: 200 → 3; training examples of each data set: all → 5000"
+    )
+    assert "networks of a pool: 2000 → 3" in listed("poisoning")
+    assert "sets of real images: 10 → 2" in listed("mnist-cifar")
+    assert "its updates: 100 200 400 → 20" in listed("adaptation")
+    assert "few-shot" not in listed("imagenet")
+    assert "networks trained on all real data" in listed("imagenet")
+
+
+def test_the_differences_of_a_setting_share_a_line() -> None:
+    made = Reproduced("t", "Table", "paper", ("a",), "table", runs=["x", "y"])
+    made.differences = {"steps: 10 → 5": ["x"], "epochs: 3 → 1": ["x", "y"], "steps: 10 → 2": ["y"]}
+    assert made.markdown().splitlines()[-2:] == [
+        "- steps: 10 → 5 (x); 10 → 2 (y)",
+        "- epochs: 3 → 1",
+    ]
 
 
 def test_a_table_in_the_papers_layout() -> None:
@@ -307,6 +334,23 @@ def test_a_row_tells_stand_ins_and_subsets_and_the_papers_row_its_own_data(
     monkeypatch.setitem(paper_module.TEST_EXAMPLES, "digits", (5794,))
     found = make_result("imagenet", Workshop(tmp_path, SCALES["quick"]))
     assert [*found.rows] == ["digits (360 of 5,794 test examples)"]
+
+
+SAMPLE = Path(__file__).parents[2] / "examples" / "reproduce-quick"
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_the_sample_has_every_figure_and_nothing_is_written_by_hand(name: str) -> None:
+    place = SAMPLE / name
+    kept = json.loads((place / "table.json").read_text(encoding="utf-8"))
+    made = TypeAdapter(Reproduced).validate_python(kept)
+    cells = [(part.row_at(QUICK), part.column) for part in RESULTS[name].parts(QUICK)]
+    called = {row.partition(" (")[0]: row for row in made.rows}
+    assert [made.rows[called[row]][column].mean is None for row, column in cells].count(True) == 0
+    assert made.notes == []
+    table = (place / "table.md").read_text(encoding="utf-8")
+    assert table == made.markdown()
+    assert table in (SAMPLE / "tables.md").read_text(encoding="utf-8")
 
 
 def test_wrong_words_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

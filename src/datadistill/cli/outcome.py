@@ -36,7 +36,8 @@ def show_result(command: Common, ended: Ended, folder: RunFolder) -> None:
 
 def stored_text(distilled: DistilledData) -> str:
     """What distilled data take in their file, by which methods are compared."""
+    rates = distilled.learning_rates.numel()
     return (
-        f"Stored bytes: {distilled.stored_bytes:,} ({len(distilled)} images, their labels and "
-        f"{distilled.learning_rates.numel()} learning rates)."
+        f"Stored bytes: {distilled.stored_bytes:,} ({len(distilled)} inputs, their labels and "
+        f"{rates} learning rate{'' if rates == 1 else 's'})."
     )

@@ -142,7 +142,8 @@ def _weights_note(distilled: DistilledData) -> str:
     """What is unusual about the initial weights."""
     if distilled.instead:
         used, made_for = distilled.instead.name, distilled.header.initialization.kind
-        return f"{used} initialization, from data distilled for a {made_for} one"
+        made = "" if used == made_for else f", from data distilled for a {made_for} one"
+        return f"{used} initialization{made}"
     if distilled.has_own_pool:
         return ""
     used, made_for = distilled.pool, distilled.header.initialization.pool

@@ -98,11 +98,14 @@ class Evaluation(_OverNetworks):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the figure, and that of every class."""
-        scale, unit = (100, " %") if self.metric.startswith("accuracy") else (1, "")
-        rows = [
-            (one.name, f"{one.examples:,}", f"{scale * one.mean:.4g} ± {scale * one.std:.2g}{unit}")
-            for one in self.by_class
-        ]
+        share = self.metric.startswith("accuracy")
+        scale, unit, digits = (100, " %", ".1f") if share else (1, "", ".4g")
+
+        def figure(one: ClassScore) -> str:
+            deviation = f" ± {scale * one.std:{digits}}" if len(one.values) > 1 else ""
+            return f"{scale * one.mean:{digits}}{deviation}{unit}"
+
+        rows = [(one.name, f"{one.examples:,}", figure(one)) for one in self.by_class]
         classes = table(rows, ("class", "examples", self.metric)) if rows else ""
         return f"<div><p>{text(self)}</p>{classes}</div>"
 

@@ -11,6 +11,8 @@ from torch import Tensor
 from ..artefact import DistilledData
 from ..files import write_atomically
 
+NPZ = "distilled.npz"
+
 
 def write_npz(distilled: DistilledData, folder: Path) -> list[str]:
     """Writes ``distilled.npz``: inputs, pixels, labels, learning rates, normalization, names."""
@@ -26,8 +28,8 @@ def write_npz(distilled: DistilledData, folder: Path) -> list[str]:
         arrays["class_names"] = np.array(distilled.class_names)
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
-    write_atomically(folder / "distilled.npz", buffer.getvalue())
-    return ["numpy.load('distilled.npz', allow_pickle=False) reads it."]
+    write_atomically(folder / NPZ, buffer.getvalue())
+    return ["numpy.load({npz}, allow_pickle=False) reads it."]
 
 
 def _array(tensor: Tensor) -> np.ndarray:

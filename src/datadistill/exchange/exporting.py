@@ -12,7 +12,7 @@ from ..errors import ConfigError, FileError, did_you_mean
 from ..files import reporting
 from ..folders import filling
 from ..given import typed
-from .arrays import write_dd_ranking, write_npz
+from .arrays import NPZ, write_dd_ranking, write_npz
 from .hugging_face import write_hugging_face
 from .images import write_folder, write_pictures
 from .script import OwnNetwork, write_script
@@ -87,11 +87,14 @@ def export(
             line = shlex.join(["python", str(folder / "train.py")])
             return [f"{line} trains the network; it needs torch and safetensors."]
         notes = WRITERS[form](distilled, place)
-    return [note.format(folder=repr(str(folder))) for note in notes]
+    names = {"folder": repr(str(folder)), "npz": repr(str(folder / NPZ))}
+    return [note.format(**names) for note in notes]
 
 
 def check_empty(folder: Path) -> None:
     """Refuses a folder that holds files, among which others would be lost."""
     with reporting(folder):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise FileError(f"{folder} exists and is not an empty folder.", "Choose another one.")
+            raise FileError(
+                f"{folder} exists and is not an empty folder.", "Choose another one (--output)."
+            )

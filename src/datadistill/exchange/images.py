@@ -32,7 +32,8 @@ def write_folder(distilled: DistilledData, folder: Path) -> list[str]:
             pixels = (255 * image.clamp(0, 1)).round().byte()
             _write(_channels_last(pixels), folder / _label(distilled, step, number) / name)
     lost = float(((images < 0) | (images > 1)).double().mean())
-    notes = [f"{lost:.0%} of the pixels were outside [0, 1] and are clipped."] if lost else []
+    clipped = f"{100 * lost:.2g} % of the pixels were outside [0, 1] and are clipped."
+    notes = [clipped] if lost else []
     if distilled.labels.is_floating_point():
         notes.append("The folder of an image is its largest soft label; the others are lost.")
     exact = "Exact values, labels and learning rates are in the formats npz and dd-ranking."

@@ -81,7 +81,8 @@ class PoolInit(Initialization, name="random-pretrained"):
             raise ConfigError(
                 f"pool_networks is {self.count}, and the pool {self.pool.path} has {most} training "
                 "networks.",
-                f"Make more: {self.pool.extending('--networks', max(self.count, 200))}",
+                f"Set --pool-networks {most}, or make more: "
+                f"{self.pool.extending('--networks', max(self.count, 200))}",
             )
         if not self.pool.count("held-out"):
             raise PoolError(

@@ -234,8 +234,9 @@ class Pretraining:
             return f"{have}None is missing."
         rounds = math.ceil(len(left) / processes)
         seconds = rounds * self.trainer.updates * self._seconds_per_update(left[0])
+        epochs = self.trainer.settings.epochs
         return (
-            f"{have}Training {networks:,} networks for {self.trainer.settings.epochs} epochs, "
+            f"{have}Training {networks:,} networks for {epochs} epoch{'' if epochs == 1 else 's'}, "
             f"about {time_text(seconds)}."
         )
 

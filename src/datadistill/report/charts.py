@@ -32,7 +32,7 @@ class Line:
 
     @classmethod
     def binned(cls, name: str, x: Sequence[float], y: Sequence[float]) -> "Line":
-        """A line through many points: means of neighbours, with their range as the band."""
+        """A line through many points: means up to every so many, with their range as the band."""
         size = math.ceil(len(x) / POINTS)
         if size <= 1:
             return cls(name, x, y)
@@ -40,10 +40,33 @@ class Line:
         values = [y[part] for part in parts]
         return cls(
             name,
-            [_mean(x[part]) for part in parts],
+            [x[part][-1] for part in parts],
             [_mean(part) for part in values],
             [min(part) for part in values],
             [max(part) for part in values],
+        )
+
+    @classmethod
+    def banded(
+        cls,
+        name: str,
+        x: Sequence[float],
+        y: Sequence[float],
+        deviations: Sequence[float],
+        *,
+        shares: bool,
+        dots: bool,
+    ) -> "Line":
+        """A line with a band of one deviation, which leaves 0 to 100 % no more than shares do."""
+        least, most = (0.0, 1.0) if shares else (-math.inf, math.inf)
+        pairs = list(zip(y, deviations, strict=True)) if deviations else []
+        return cls(
+            name,
+            x,
+            y,
+            [max(least, mean - deviation) for mean, deviation in pairs],
+            [min(most, mean + deviation) for mean, deviation in pairs],
+            dots,
         )
 
 

@@ -14,10 +14,8 @@ def curves_chart(made: Reproduced) -> LineChart:
         places = sorted(curve)
         means = [(curve[place].mean or 0.0) / 100 for place in places]
         deviations = [(curve[place].std or 0.0) / 100 for place in places]
-        low = [mean - std for mean, std in zip(means, deviations, strict=True)]
-        high = [mean + std for mean, std in zip(means, deviations, strict=True)]
         if places:
-            lines.append(Line(row, places, means, low, high, dots=True))
+            lines.append(Line.banded(row, places, means, deviations, shares=True, dots=True))
     axis = made.columns[0]
     return LineChart(
         made.name, f"Accuracy by {axis}", _caption(made), axis, "test accuracy", lines, percent=True

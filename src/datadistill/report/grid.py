@@ -31,7 +31,7 @@ class Cell:
         label: Its class or target.
         alt: What it is, in words.
         detail: Where it stands in the schedule and what its pixels are.
-        soft: The largest weights of a soft label, by class; none for a hard one.
+        soft: The largest weights of a soft label, its class first; none for a hard one.
         bars: A drawing of all its weights, 1 wide and high for each class; empty for a hard one.
     """
 
@@ -85,6 +85,7 @@ class Frames:
     uris: tuple[str, ...]
     outer_steps: tuple[int, ...]
     width: int
+    height: int
 
 
 def grid_of(distilled: DistilledData, most_bytes: int) -> Grid:
@@ -101,7 +102,7 @@ def grid_of(distilled: DistilledData, most_bytes: int) -> Grid:
     rows = tuple(
         StepRow(
             step + 1,
-            tuple(f"{rate:.3g}" for rate in distilled.learning_rates[:, step].tolist()),
+            tuple(f"{rate:#.3g}" for rate in distilled.learning_rates[:, step].tolist()),
             tuple(
                 tuple(_cell(distilled, pictures, images, step, number) for number in line)
                 for line in order
@@ -141,7 +142,8 @@ def frames_of(snapshots: Snapshots, labels: Tensor | None, most_bytes: int) -> F
     each = max(most_bytes // len(chosen), 1)
     tiled = [_tile(smaller(pictures[i].float(), each).byte(), order) for i in chosen]
     uris = tuple(data_uri(picture) for picture in tiled)
-    return Frames(uris, tuple(snapshots.outer_steps[i] for i in chosen), tiled[0].shape[-1])
+    height, width = tiled[0].shape[-2:]
+    return Frames(uris, tuple(snapshots.outer_steps[i] for i in chosen), width, height)
 
 
 def strip(distilled: DistilledData, most_bytes: int = 2**18) -> str:
@@ -218,12 +220,14 @@ def label_of(distilled: DistilledData, label: Tensor) -> str:
 
 
 def _weights(distilled: DistilledData, label: Tensor) -> tuple[tuple[str, float], ...]:
-    """The largest weights of a soft label, by class; none of other labels."""
+    """The largest weights of a soft label, from its class downwards; none of other labels."""
     if not label.is_floating_point() or label.numel() == 1 or not distilled.objective.has_classes:
         return ()
-    names, weights = class_names(distilled, len(label)), label.double().tolist()
-    largest: list[int] = label.abs().argsort(descending=True)[:TOP].tolist()
-    return tuple((names[c], weights[c]) for c in largest)
+    names, weights = class_names(distilled, len(label)), list[float](label.double().tolist())
+    likeliest = int(label.argmax())
+    by_size = sorted(range(len(weights)), key=lambda c: (c != likeliest, -abs(weights[c])))
+    shown = sorted(by_size[:TOP], key=lambda c: -weights[c])
+    return tuple((names[c], weights[c]) for c in shown)
 
 
 def _bars(label: Tensor) -> str:

@@ -8,6 +8,9 @@ DATA_SETS = {
     "usps": "USPS",
     "svhn": "SVHN",
     "cifar10": "CIFAR-10",
+    "adult": "Adult",
+    "r8": "R8",
+    "spoken-digits": "spoken digits",
 }
 """Those whose name is only written otherwise."""
 

@@ -110,6 +110,7 @@ def _helpers() -> dict[str, Any]:
         "percent": percent,
         "data_name": data_name,
         "big_figure": sentences.big_figure,
+        "beside": sentences.beside,
         "cost": sentences.cost,
         "attack_rows": attack_rows,
         "adaptation": adaptation,

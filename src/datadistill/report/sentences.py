@@ -82,6 +82,21 @@ def big_figure(story: Story) -> tuple[str, str]:
     return f"{value}{unit.rstrip()}", f"{metric}on {data_name(claim.data)} {claim.split}{rest}"
 
 
+def beside(story: Story) -> str:
+    """What the same networks reach on real images: the row most like ours, and all real data."""
+    rows = story.baselines.rows if story.baselines else {}
+    names = {
+        "no adaptation": "without adaptation",
+        "random real": f"on as many random real {what(story)}s",
+        **dict.fromkeys(("all real", "full target", "full fine-tuning"), "on all real data"),
+    }
+    return ", ".join(
+        f"{percent(rows[name].mean, rows[name].std)} {where}"
+        for name, where in names.items()
+        if name in rows
+    )
+
+
 def percent(mean: float, std: float | None) -> str:
     """A share and its standard deviation."""
     return f"{100 * mean:.1f}" + (f" ± {100 * std:.1f}" if std else "") + " %"

@@ -62,12 +62,12 @@ def curve(stories: Sequence[Story]) -> LineChart | None:
     if not found:
         return None
     lines = [
-        Line(
+        Line.banded(
             s.name if len(stories) > 1 else "",
             [p.updates for p in m.curve],
             [p.mean for p in m.curve],
-            [p.mean - p.std for p in m.curve] if m.networks > 1 else (),
-            [p.mean + p.std for p in m.curve] if m.networks > 1 else (),
+            [p.std for p in m.curve] if m.networks > 1 else (),
+            shares=m.metric.startswith("accuracy"),
             dots=len(m.curve) <= 40,
         )
         for s, m, _ in found
@@ -204,12 +204,12 @@ def held_out(stories: Sequence[Story]) -> LineChart | None:
         metric, several = scores[0].metric, scores[0].networks > 1
         networks.append(scores[0].networks)
         lines.append(
-            Line(
+            Line.banded(
                 story.name if len(stories) > 1 else "",
                 [step for step, _ in kept],
                 [score.mean for score in scores],
-                [score.mean - score.std for score in scores] if several else (),
-                [score.mean + score.std for score in scores] if several else (),
+                [score.std for score in scores] if several else (),
+                shares=metric.startswith("accuracy"),
                 dots=True,
             )
         )

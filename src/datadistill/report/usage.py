@@ -31,9 +31,8 @@ def commands(story: Story) -> str:
 
 def code_names(story: Story) -> dict[str, str]:
     """What Python code that trains a network on the distilled data names."""
-    path = story.path / "distilled.safetensors" if story.path.is_dir() else story.path
     own = story.distilled is not None and not story.distilled.header.architecture.built_in
-    return {"artefact": repr(str(path)), "network": "YourNetwork()" if own else ""}
+    return {"artefact": repr(str(story.path)), "network": "YourNetwork()" if own else ""}
 
 
 def again(story: Story) -> str:

@@ -36,7 +36,25 @@
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
   dialog.addEventListener("close", () => cells[shown] && cells[shown].focus());
 
-  // The slider: how the images came to be.
+  // The slider: how the images came to be; on paper, a few of its pictures beside each other.
+  const PRINTED = 4;
+  const strip = (film) => {
+    const { uris, moments } = JSON.parse(film.querySelector(".frames").textContent);
+    const count = Math.min(PRINTED, uris.length), row = document.createElement("div");
+    row.className = "moments";
+    row.style.setProperty("--shown", count);
+    row.append(...Array.from({ length: count }, (_, place) => {
+      const chosen = Math.round(place * (uris.length - 1) / (count - 1));
+      const one = document.createElement("div"), image = document.createElement("img");
+      image.src = uris[chosen];
+      image.alt = "All distilled images, " + moments[chosen];
+      one.append(image, moments[chosen]);
+      return one;
+    }));
+    film.prepend(row);
+    film.classList.add("strip");
+    return row;
+  };
   all(".film").forEach((film) => {
     const { uris, moments } = JSON.parse(film.querySelector(".frames").textContent);
     const slider = film.querySelector("input"), play = film.querySelector(".play");
@@ -95,13 +113,17 @@
   addEventListener("hashchange", open);
   open();
 
-  // What is folded is printed, too.
-  let folded = [];
+  // Paper has no slider and unfolds nothing: it shows some pictures of the run, and all sections.
+  let folded = [], strips = [];
   addEventListener("beforeprint", () => {
     folded = all("details:not([open])");
     folded.forEach((one) => { one.open = true; });
+    strips = all(".film").map((film) => strip(film));
   });
-  addEventListener("afterprint", () => folded.forEach((one) => { one.open = false; }));
+  addEventListener("afterprint", () => {
+    folded.forEach((one) => { one.open = false; });
+    strips.forEach((one) => { one.parentElement.classList.remove("strip"); one.remove(); });
+  });
 
   // The page of a run at work is written again; it is loaded again unless somebody uses it.
   if ("live" in document.documentElement.dataset) {

@@ -104,7 +104,8 @@ def make_result(name: str, workshop: Workshop) -> Reproduced:
             made.notes.append(f"{part.row_at(scale)}, baselines: {ENDED}")
         called[part.row] = _describe(made, part, workshop)
     _name_rows(made, called)
-    made.differences |= {one: [] for one in scale_differences(scale, SCALES["paper"])}
+    numbers = scale_differences(scale, SCALES["paper"], parts, result.columns)
+    made.differences |= {one: [] for one in numbers}
     made.seconds, made.cpu_seconds = (
         time.monotonic() - begin[0],
         time.process_time() - begin[1],

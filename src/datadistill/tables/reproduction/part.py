@@ -1,5 +1,6 @@
 """The parts of a table: one distillation each, at the paper's settings and at quick ones."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -107,24 +108,55 @@ def differences(used: RunConfig, paper: RunConfig) -> list[str]:
     ]
 
 
-def scale_differences(scale: Scale, paper: Scale) -> list[str]:
-    """The same of how much is computed: networks, pools, sets of images."""
-    ours, theirs = _numbers(scale), _numbers(paper)
+def scale_differences(
+    scale: Scale, paper: Scale, parts: Sequence[Part], columns: Sequence[str]
+) -> list[str]:
+    """The same of how much is computed for these parts and columns: networks, pools, sets."""
+    ours, theirs = (_numbers(one, parts, columns) for one in (scale, paper))
     return [
-        f"{name.replace('_', ' ')}: {_shown(theirs[name])} → {_shown(value)}"
+        f"{name}: {_shown(theirs[name])} → {_shown(value)}"
         for name, value in ours.items()
         if value != theirs[name]
     ]
 
 
-def _numbers(scale: Scale) -> dict[str, Any]:
-    own = {
+def _numbers(scale: Scale, parts: Sequence[Part], columns: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {
         "held-out networks": scale.networks,
-        "pool_networks": scale.pool_networks,
         "training examples of each data set": scale.examples or "all",
     }
-    how = " ".join([scale.pool_preset, *(f"{n}={v}" for n, v in scale.pool_settings.items())])
-    return {**own, "training of pools": how, **asdict(scale.counts)}
+    if any(part.pool for part in parts):
+        how = [scale.pool_preset, *(f"{n}={v}" for n, v in scale.pool_settings.items())]
+        found |= {"networks of a pool": scale.pool_networks, "training of pools": " ".join(how)}
+    if any(part.measured != "figure" for part in parts):
+        counts = asdict(scale.counts)
+        found |= {text: counts[name] for name, text in COUNTS.items()}
+        if any(column.startswith("full ") for column in columns):
+            found |= {text: counts[name] for name, text in FULL.items()}
+        if "few-shot adversarial" in columns:
+            found |= {text: counts[name] for name, text in FEW_SHOT.items()}
+    return found
+
+
+COUNTS = {
+    "sets": "sets of real images",
+    "drawn": "sets that the optimised ones are picked from",
+    "kept": "optimised sets",
+    "picking_networks": "networks that pick them",
+    "choosing_sets": "sets that choose the settings of baselines",
+    "choosing_networks": "networks that choose them",
+    "examples": "examples to pick and choose on",
+}
+FULL = {
+    "full_networks": "networks trained on all real data",
+    "full_epochs": "epochs of their training",
+}
+FEW_SHOT = {
+    "few_shot_networks": "networks of few-shot adaptation",
+    "few_shot_choosing": "networks that choose its settings",
+    "few_shot_updates": "its updates",
+}
+"""What the numbers of ``Counts`` are called in a table."""
 
 
 def _resolved(config: RunConfig) -> dict[str, Any]:

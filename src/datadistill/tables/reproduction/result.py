@@ -109,10 +109,18 @@ class Reproduced:
         lines += [f"- Not measured: {note}" for note in self.notes]
         if self.differences:
             lines += ["", "Settings that differ from the paper's (the paper's → ours):", ""]
-            for one, runs in self.differences.items():
-                all_runs = not runs or len(runs) == len(self.runs)
-                lines.append(f"- {one}" if all_runs else f"- {one} ({', '.join(runs)})")
+            lines += [f"- {name}: {'; '.join(all_)}" for name, all_ in self._by_setting().items()]
         return "\n".join([*lines, ""])
+
+    def _by_setting(self) -> dict[str, list[str]]:
+        """What every setting is, and in which runs if not in all."""
+        found: dict[str, list[str]] = {}
+        for one, runs in self.differences.items():
+            name, _, change = one.partition(": ")
+            everywhere = not runs or len(runs) == len(self.runs)
+            where = "" if everywhere else f" ({', '.join(runs)})"
+            found.setdefault(name, []).append(f"{change}{where}")
+        return found
 
     def _table(self) -> list[str]:
         columns = self.shown_columns
