@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from datadistill.core.distilled import Position
 from datadistill.core.distiller import Distiller
@@ -34,6 +35,7 @@ from datadistill.engine.kernels.windows import Windows
 from datadistill.engine.traced import functions, traced
 from datadistill.engine.traced.convolution import Settings
 from datadistill.engine.traced.layers import kernels_of
+from datadistill.engine.traced.simplify import simplify
 from datadistill.engine.traced.wide import WideConvolution
 from tests.helpers import AWKWARD, NETWORKS, relative_error
 
@@ -396,3 +398,24 @@ def test_the_collector_rests_while_updates_run_and_is_as_it_was_afterwards() -> 
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_sums_are_added_to_products_and_zeros_to_nothing_unless_they_are_changed() -> None:
+    a, b = torch.randn(2, 3, 4), torch.randn(2, 4, 3)
+
+    def given(a: Tensor, b: Tensor) -> Tensor:
+        changed = a.new_zeros(2, 3, 3)
+        changed[0].copy_(a[0] @ b[0])
+        nothing = torch.baddbmm(a.new_zeros(2, 1, 3), a, b)
+        return (nothing + torch.bmm(2 * a, b)) + torch.zeros(2, 3, 3) + changed
+
+    made = make_fx(given)(a, b)
+    simplify(made.graph)
+    made.recompile()
+    torch.testing.assert_close(made(a, b), given(a, b))
+    names = [node.name for node in made.graph.nodes if node.op == "call_function"]
+    assert sum("zeros" in name for name in names) == 1, "only those that are changed"
+    called = [getattr(node.target, "__name__", "") for node in made.graph.nodes]
+    assert "bmm" in called
+    assert "baddbmm_" in called
+    assert "baddbmm" not in called

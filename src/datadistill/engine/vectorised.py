@@ -7,7 +7,6 @@ more than rounding.
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import reduce
 
 import torch
 from torch import Tensor
@@ -137,10 +136,11 @@ def whole_vectors(images: int) -> int:
 
 def _sums(lists: Iterable[list[Tensor]]) -> list[Tensor]:
     """Adds lists of tensors up as they come, in order."""
-
-    def added(total: list[Tensor], more: list[Tensor]) -> list[Tensor]:
-        for n, own in enumerate(more):  # one at a time, so that old sums do not pile up
-            total[n] = total[n] + own
-        return total
-
-    return reduce(added, lists)
+    total: list[Tensor] = []
+    for number, more in enumerate(lists):
+        if number < 2:  # the sums of the first two are new tensors, to which the others are added
+            total = [own + one for own, one in zip(total, more, strict=True)] if number else more
+        else:
+            for own, another in zip(total, more, strict=True):
+                own += another
+    return total

@@ -26,7 +26,12 @@ ALIASES = (
 """Operations whose results may share memory with their first argument."""
 
 ZEROS = (aten.zeros_like.default, aten.zeros.default, aten.new_zeros.default)
-PRODUCTS = (aten.mm.default, aten.addmm.default, aten.addmm_.default)
+ADDED = {
+    aten.mm.default: (aten.addmm.default, aten.addmm_.default),
+    aten.bmm.default: (aten.baddbmm.default, aten.baddbmm_.default),
+}
+"""Matrix products, with the operations that add them to something, to a new tensor or in place."""
+PRODUCTS = {*ADDED, *(adding for both in ADDED.values() for adding in both)}
 """Operations whose results are new, so that what uses one alone may add to it in place."""
 
 
@@ -41,8 +46,10 @@ def simplify(graph: fx.Graph) -> None:
             _shorten(node)
     _once(graph, fixed)
     for node in [*graph.nodes]:
-        if node.target is aten.add.Tensor and len(node.args) == 2 and not node.kwargs:
-            _sum(node)
+        if node.target in PRODUCTS and len(node.args) == 3 and not node.kwargs:
+            _product(node, fixed)
+        elif node.target is aten.add.Tensor and len(node.args) == 2 and not node.kwargs:
+            _sum(node, fixed)
     graph.eliminate_dead_code()
     for node in graph.nodes:
         if node.op == "call_function":
@@ -97,6 +104,9 @@ def _is_mutable(node: fx.Node) -> bool:
 def _shorten(node: fx.Node) -> None:
     """Takes a single node out of the way, where its result is at hand."""
     first: Any = node.args[0] if node.args else None
+    if node.target is aten.stack.default and len(first) == 1:
+        node.target, node.args = aten.unsqueeze.default, (first[0], *(node.args[1:] or (0,)))
+        return
     if not isinstance(first, fx.Node):
         return
     if node.target in (*VIEWS, aten.expand.default) and shape(node) == shape(first) is not None:
@@ -117,25 +127,39 @@ def _shorten(node: fx.Node) -> None:
             _replace(node, first.args[0])
 
 
-def _sum(node: fx.Node) -> None:
+def _sum(node: fx.Node, fixed: set[fx.Node]) -> None:
     """Adds no zeros, and products to what is there."""
     one, other = node.args
     if not (isinstance(one, fx.Node) and isinstance(other, fx.Node)):
         return
     if one.target is other.target is aten.t.default:
-        _turned_sum(node, one, other)
+        _turned_sum(node, one, other, fixed)
         return
     for first, second in ((one, other), (other, one)):
-        if first.target in ZEROS and _alike(second, node):
+        if _is_zero(first, fixed) and _alike(second, node):
             _replace(node, second)
             return
-        product = second.target is aten.mm.default and len(second.users) == 1
-        if product and shape(second) == shape(node):
+        adding: Any = ADDED.get(second.target) if len(second.users) == 1 else None
+        if adding and shape(second) == shape(node):
             source: Any = first.args[0] if first.target is aten.expand.default else first
             free = len(source.users) == 1 and source.target in PRODUCTS
-            node.target = aten.addmm_.default if free else aten.addmm.default
+            node.target = adding[free]
             node.args = (source, *second.args)
             return
+
+
+def _product(node: fx.Node, fixed: set[fx.Node]) -> None:
+    """Adds no product to zeros."""
+    if _is_zero(node.args[0], fixed):
+        node.target = next(one for one, adding in ADDED.items() if node.target in adding)
+        node.args = node.args[1:]
+
+
+def _is_zero(source: Any, fixed: set[fx.Node]) -> bool:
+    """Whether a node gives zeros, or a view of some, that nothing changes in place."""
+    while isinstance(source, fx.Node) and source.target in (*VIEWS, aten.expand.default):
+        source = source.args[0]
+    return isinstance(source, fx.Node) and source.target in ZEROS and source not in fixed
 
 
 def _alike(one: fx.Node, other: fx.Node) -> bool:
@@ -147,7 +171,7 @@ def _alike(one: fx.Node, other: fx.Node) -> bool:
     return kinds[0] == kinds[1]
 
 
-def _turned_sum(node: fx.Node, one: fx.Node, other: fx.Node) -> None:
+def _turned_sum(node: fx.Node, one: fx.Node, other: fx.Node, fixed: set[fx.Node]) -> None:
     """A sum of two transposed matrices as the transpose of their sum."""
     with node.graph.inserting_before(node):
         total = node.graph.call_function(aten.add.Tensor, (one.args[0], other.args[0]))
@@ -162,7 +186,7 @@ def _turned_sum(node: fx.Node, one: fx.Node, other: fx.Node) -> None:
     for spent in {one, other}:
         if not spent.users:
             node.graph.erase_node(spent)
-    _sum(total)
+    _sum(total, fixed)
 
 
 def _once(graph: fx.Graph, fixed: set[fx.Node]) -> None:
