@@ -2,7 +2,7 @@
 
     python -m benchmarks.hostile files --count 10000 --seed 0
     python -m benchmarks.hostile artefacts --count 10000 --seed 0
-    python -m benchmarks.hostile fuzz --minutes 60 [--kind NAME …]
+    python -m benchmarks.hostile fuzz --minutes 60 [--kind NAME …] [--corpus DIR]
 
 ``--first N`` leaves out the cases before N, so that a campaign can be run in portions.
 The exit code is 1 if a promise was broken. Files that broke one are kept in cases/, which the tests
@@ -13,6 +13,7 @@ import argparse
 import importlib
 import sys
 import time
+from pathlib import Path
 
 from .counts import Counts
 
@@ -42,11 +43,12 @@ def main() -> int:
     fuzz = actions.add_parser("fuzz")
     fuzz.add_argument("--minutes", type=float, default=60.0)
     fuzz.add_argument("--kind", nargs="*", default=[])
+    fuzz.add_argument("--corpus", type=Path, help="folder that keeps inputs for the next run")
     given = parser.parse_args()
     begin = time.monotonic()
     campaign = importlib.import_module(f"benchmarks.hostile.{given.what}")
     if given.what == "fuzz":
-        counts = campaign.run(given.minutes, given.kind)
+        counts = campaign.run(given.minutes, given.kind, given.corpus)
     else:
         numbers = range(given.first, given.first + given.count)
         counts = campaign.run(numbers, given.seed, given.workers, _progress)

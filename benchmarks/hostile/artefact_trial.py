@@ -41,13 +41,18 @@ class Trial:
     Args:
         seed: Which.
         picture: Whether some are drawn, which takes long.
+
+    Attributes:
+        seconds: How long the use of an artefact may take.
     """
 
     def __init__(self, seed: int, *, picture: bool = True) -> None:
         self._seed, self._bases, self._picture = seed, bases(), picture
         signal.signal(signal.SIGPROF, _too_long)
+        self.seconds = 0.0  # no limit
         for base in self._bases:  # what is imported or compiled once is no artefact's fault
             self._outcome(dict(base.tensors), dict(base.header), base, picture=False)
+        self.seconds = SECONDS
 
     def __call__(self, number: int) -> Counts:
         """Makes and tries artefact ``number``."""
@@ -56,7 +61,6 @@ class Trial:
         picture = self._picture and number % DRAWN == 0
         before = _memory("VmRSS")
         Path("/proc/self/clear_refs").write_text("5")  # forgets the largest size so far
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
             outcome, how = self._outcome(tensors, header, base, picture=picture), ""
         except BrokenError as error:
@@ -81,6 +85,8 @@ class Trial:
                 write_container(path, tensors, header)
             except (ValueError, KeyError, RuntimeError, RecursionError):
                 return "refused"  # it cannot be written at all
+            # To write it is the work of who sends it.
+            signal.setitimer(signal.ITIMER_PROF, self.seconds)
             try:
                 distilled = dd.load(path)
             except DataDistillError:

@@ -11,11 +11,12 @@ import torch
 from tests.runs.helpers import LABELS, SETTINGS
 
 import datadistill as dd
+from datadistill.artefact import container
 from datadistill.artefact.container import decode, encode, read_container
 from datadistill.data.normalizing import normalized_with
 from datadistill.runs.store.checkpoint import check_like, read_checkpoint
 
-from .kinds import Kind, SilentChangeError, check_finite
+from .kinds import Change, Kind, SilentChangeError, check_finite
 from .mutation import changed_value
 from .run_kinds import another, check_plain_numbers
 
@@ -32,7 +33,7 @@ STATES: dict[str, dict[str, Any]] = {
 
 
 @functools.cache
-def _run(state: str) -> Path:
+def finished_run(state: str) -> Path:
     """A small finished run."""
     path = Path(tempfile.mkdtemp(prefix="hostile-run-"))
     draws = torch.Generator().manual_seed(0)
@@ -45,22 +46,27 @@ def _run(state: str) -> Path:
 
 
 def _last(state: str) -> Path:
-    return max((_run(state) / "checkpoints").iterdir())
+    return max((finished_run(state) / "checkpoints").iterdir())
 
 
 def _make(state: str, folder: Path) -> Path:
-    shutil.copytree(_run(state), folder, dirs_exist_ok=True)
+    shutil.copytree(finished_run(state), folder, dirs_exist_ok=True)
     return folder / "checkpoints" / _last(state).name
 
 
-def _use(state: str, path: Path) -> None:
-    read_checkpoint(path)
-    found, original = (read_container(p, "checkpoint") for p in (path, _last(state)))
+def check_same(kind: container.Kind, path: Path, original_path: Path) -> None:
+    """Raises an error unless two files hold the same tensors and header."""
+    found, original = (read_container(p, kind) for p in (path, original_path))
     same = found[0].keys() == original[0].keys() and all(
         torch.equal(found[0][name], tensor) for name, tensor in original[0].items()
     )
     if not same or found[1] != original[1]:
         raise SilentChangeError
+
+
+def _use(state: str, path: Path) -> None:
+    read_checkpoint(path)
+    check_same("checkpoint", path, _last(state))
 
 
 def _use_whole(state: str, path: Path) -> None:
@@ -73,15 +79,20 @@ def _use_whole(state: str, path: Path) -> None:
     check_plain_numbers(found.config.mapping())
 
 
-def _hashed_again(content: bytes, draw: random.Random) -> bytes:
-    tensors, header = decode(content, "checkpoint", "valid")
-    if draw.random() < 0.5:
-        header = changed_value(header, draw)
-        header = header if isinstance(header, dict) else {"schema_version": header}
-    else:
-        name = draw.choice(sorted(tensors))
-        tensors[name] = another(tensors[name], draw)
-    return encode(tensors, header, "checkpoint")
+def hashed_again(kind: container.Kind) -> Change:
+    """A change of the header or of a tensor, after which the hash is right again."""
+
+    def change(content: bytes, draw: random.Random) -> bytes:
+        tensors, header = decode(content, kind, "valid")
+        if draw.random() < 0.5:
+            header = changed_value(header, draw)
+            header = header if isinstance(header, dict) else {"schema_version": header}
+        else:
+            name = draw.choice(sorted(tensors))
+            tensors[name] = another(tensors[name], draw)
+        return encode(tensors, header, kind)
+
+    return change
 
 
 def _kinds(state: str) -> list[Kind]:
@@ -90,7 +101,7 @@ def _kinds(state: str) -> list[Kind]:
     whole = functools.partial(_use_whole, state)
     return [
         Kind(name, make, functools.partial(_use, state)),
-        Kind(f"{name}, hashed again", make, whole, _hashed_again),
+        Kind(f"{name}, hashed again", make, whole, hashed_again("checkpoint")),
     ]
 
 

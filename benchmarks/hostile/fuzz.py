@@ -2,10 +2,12 @@
 
 Each kind gets its share of the time in a process of its own. Inputs that reach new lines of
 datadistill are kept in a corpus, and are changed further by libFuzzer and by our own mutations.
+The next run continues with the corpus if it is given the same folder.
 """
 
 import importlib.util
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,40 +20,47 @@ MEMORY = 2048  # megabytes
 SEEDS = 50
 
 
-def run(minutes: float, kinds: list[str]) -> Counts:
+def run(minutes: float, kinds: list[str], corpus: Path | None = None) -> Counts:
     """Fuzzes all kinds, or some, for a time.
 
     Args:
         minutes: How long, in all.
         kinds: Which; all by default.
+        corpus: Where inputs that reach new lines are kept, a folder for each kind.
     """
     if importlib.util.find_spec("atheris") is None:
         sys.exit("Fuzzing needs atheris: pip install -e .[fuzz]")
-    from .trial import KINDS, keep
+    from .trial import FUZZED, keep
 
-    total, chosen = Counts(), kinds or list(KINDS)
+    total, chosen = Counts(), kinds or list(FUZZED)
     for name in chosen:
         with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
             seconds = max(round(60 * minutes / len(chosen)), 5)
-            runs, message = _fuzzed(name, Path(folder), seconds)
+            seeds = (corpus or Path(folder, "corpus")) / re.sub(r"[^a-z0-9]+", "-", name)
+            runs, message = _fuzzed(name, Path(folder), seeds, seconds)
             broken = sorted(Path(folder).glob("broken-*"))
             for path in broken:
                 place = keep(name, path.name.removeprefix("broken-")[-16:], path.read_bytes())
                 total.details.append(f"{name}: {message}; kept as {place}")
             total.add(Counts(tried=runs, untyped=len(broken)))
-            print(f"{name}: {runs:,} inputs, {len(broken)} broke a promise", flush=True)
+            kept = sum(1 for _ in seeds.iterdir())
+            said = f"{runs:,} inputs, {kept:,} in the corpus, {len(broken)} broke a promise"
+            print(f"{name}: {said}", flush=True)
+            if not runs:
+                total.details.append(f"{name}: nothing was tried: {message}")
+                total.add(Counts(untyped=1))
     return total
 
 
-def _fuzzed(name: str, folder: Path, seconds: int) -> tuple[int, str]:
+def _fuzzed(name: str, folder: Path, seeds: Path, seconds: int) -> tuple[int, str]:
     """Fuzzes one kind; returns how many inputs were tried, and the last error."""
-    (folder / "corpus").mkdir()
+    seeds.mkdir(parents=True, exist_ok=True)
     options = [
         *(f"-max_total_time={seconds}", "-timeout=10", f"-rss_limit_mb={MEMORY}"),
         *(f"-artifact_prefix={folder}/broken-", "-print_final_stats=1", "-max_len=1000000"),
     ]
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.hostile.fuzz", name, str(folder / "corpus"), *options],
+        [sys.executable, "-m", "benchmarks.hostile.fuzz", name, str(seeds), *options],
         capture_output=True,
         text=True,
         errors="replace",
@@ -71,9 +80,9 @@ def main() -> None:
 
     fuzzer: Any = atheris
     with fuzzer.instrument_imports(include=["datadistill"]):
-        from .trial import KINDS, Place
+        from .trial import FUZZED, Place
 
-    place = Place(KINDS[sys.argv[1]])
+    place = Place(FUZZED[sys.argv[1]])
     corpus = Path(sys.argv[2])
     (corpus / "valid").write_bytes(place.content)
     for number in range(SEEDS):

@@ -12,13 +12,16 @@ from pathlib import Path
 
 from datadistill.errors import DataDistillError
 
-from . import checkpoint_kinds, data_kinds, run_kinds
+from . import artefact_kinds, checkpoint_kinds, data_kinds, run_kinds
 from .counts import Counts
 from .kinds import Kind, NotFiniteError, SilentChangeError
 
 KINDS: dict[str, Kind] = {
     kind.name: kind for kind in (*checkpoint_kinds.KINDS, *run_kinds.KINDS, *data_kinds.KINDS)
 }
+"""Of the campaign: every kind but artefacts, which have their own."""
+FUZZED: dict[str, Kind] = {kind.name: kind for kind in artefact_kinds.KINDS} | KINDS
+"""Of coverage-guided fuzzing."""
 CASES = Path(__file__).parent / "cases"
 """Files that broke a promise once: KIND/NAME."""
 SECONDS = 10.0

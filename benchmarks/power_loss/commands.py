@@ -16,6 +16,7 @@ import datadistill as dd
 from benchmarks.power_loss.disk import Tree
 from datadistill.data.normalizing import normalized_with
 from datadistill.engine import ALONE
+from datadistill.files import reporting
 from datadistill.pools.pretraining import Pretraining
 from datadistill.pools.settings import PoolSettings
 from datadistill.progress import Progress
@@ -184,7 +185,9 @@ def _save(folder: Path) -> None:
 
 def _export(folder: Path) -> None:
     made = folder / "new" / "exported"
-    if not made.exists():  # else it is there whole
+    with reporting(made):  # this look is the campaign's own
+        is_whole = made.exists()
+    if not is_whole:
         distillation = _distillation(ITERATIONS)
         dd.export(distillation.last(distillation.start()), made, "dd-ranking")
 

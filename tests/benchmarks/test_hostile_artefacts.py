@@ -1,6 +1,9 @@
 """Hostile but correctly hashed artefacts: a small part of ``python -m benchmarks.hostile``."""
 
+import time
+
 import pytest
+from benchmarks.hostile import artefact_trial
 from benchmarks.hostile.artefact_trial import Trial
 from benchmarks.hostile.artefacts import run
 from benchmarks.hostile.counts import Counts
@@ -34,6 +37,24 @@ def test_a_broken_promise_is_counted(trial: Trial, monkeypatch: pytest.MonkeyPat
     assert counts.untyped > 0
     assert counts.untyped == len(counts.details)
     assert "KeyError: 'weights'" in counts.details[0]
+
+
+@pytest.mark.parametrize("slow", ["write_container", "_used"])
+def test_time_is_that_of_using_an_artefact_and_not_of_writing_it(
+    slow: str, trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = getattr(artefact_trial, slow)
+
+    def slowly(*arguments: object) -> object:
+        begin = time.process_time()
+        while time.process_time() - begin < 2.5:
+            pass
+        return real(*arguments)
+
+    number = next(n for n in range(COUNT) if trial(n).used)
+    monkeypatch.setattr(artefact_trial, slow, slowly)
+    monkeypatch.setattr(trial, "seconds", 2.0)
+    assert trial(number).over_time == (slow == "_used")
 
 
 @pytest.mark.slow

@@ -48,6 +48,13 @@ def test_a_command_that_was_broken_off_ends_in_the_same_bytes(command: Command) 
     assert found.told
 
 
+def test_the_first_call_of_an_export_may_fail() -> None:
+    campaign = Campaign(named("export"))
+    campaign.fail(failing_cases(range(1, 3)))
+    assert campaign.outcome.defects == []
+    assert campaign.outcome.resumed == campaign.outcome.told == 4
+
+
 @pytest.fixture(scope="module")
 def undisturbed() -> dict[str, Campaign]:
     return {command.name: Campaign(command) for command in COMMANDS}

@@ -202,6 +202,21 @@ def test_poisoning_and_soft_labels(
     assert figure(printed(tmp_path / "out", capsys)) == claimed(distilled)
 
 
+def test_a_header_may_leave_out_what_is_the_default(tmp_path: Path) -> None:
+    data = (torch.randn(6, 1, 8, 8), torch.arange(6) % 3)
+    module = dd.models.Linear(size=8, classes=3)
+    settings: dict[str, Any] = {"iterations": 1, "networks": 1, "validation": 0}
+    made = dd.distill(data, module, objective=dd.Poisoning(), **settings)
+    short = {"objective": {"name": "poisoning"}, "update_rule": {"name": "momentum"}}
+    header = made.header.model_copy(update=short)
+    dd.export(dd.DistilledData(made.steps, header), tmp_path / "out")
+    assigned, *_ = ast.parse((tmp_path / "out" / "train.py").read_text()).body[1:]
+    assert isinstance(assigned, ast.Assign)
+    found = ast.literal_eval(assigned.value)
+    assert found["relabelled"] == {0: 1}
+    assert found["update_rule"] == dd.Momentum().record()
+
+
 @pytest.mark.parametrize("fixed", [False, True])
 def test_inner_minibatches_are_drawn_as_the_artefact_draws_them(
     fixed: bool, digits: Digits, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -20,6 +20,7 @@ from ..artefact.checks import built_in_objective
 from ..core.initialization import RandomInit, networks_for
 from ..core.network import Network
 from ..core.objective import Classification, Regression
+from ..core.update import UpdateRule
 from ..data import LabelledData
 from ..data.running_statistics import DISTILLED
 from ..data.whitening import EPSILON
@@ -138,7 +139,7 @@ def _settings(distilled: DistilledData, network: Network) -> dict[str, Any]:
             "A script can be written for the built-in objectives, and weights of one type.",
             "Export the data in another format, or use dd.load(…).train().",
         )
-    record = header.objective
+    record = objective.record()  # that of the header may leave out defaults
     fixed = distilled.initialization.fixed
     networks = claim.networks if claim else 1 if fixed else MANY
     statistics = claim and claim.statistics
@@ -149,7 +150,7 @@ def _settings(distilled: DistilledData, network: Network) -> dict[str, Any]:
         "metric": objective.metric,
         "objective": "classification" if objective.has_classes else "regression",
         "relabelled": {record["attacked"]: record["target"]} if objective.attacks else {},
-        "update_rule": rule,
+        "update_rule": UpdateRule.from_record(rule).record(),
         "inner": header.schedule.inner and header.schedule.inner.model_dump(),
         "scheme": header.initialization.scheme,
         "seed": claim.seed if claim else 0,
