@@ -66,6 +66,7 @@ def test_commands_find_them_and_write_nothing_into_the_package(
     [
         "mnist-fixed-10",
         "mnist-fixed-10-best",
+        "mnist-fixed-100-best",
         pytest.param("mnist-random-100", marks=pytest.mark.slow),
     ],
 )
