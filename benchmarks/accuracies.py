@@ -69,7 +69,9 @@ def measured(run: Path, command: str) -> dict[str, Any]:
     if claim["split"] != "test":
         raise SystemExit(f"{run} was not tested on test data.")
     kept = section["distilled"]["outer_step"]
-    held_out = next((row.held_out for row in rows if row.outer_step == kept), None)
+    states = (section.get(name) for name in ("best", "last"))
+    claims = (one["claim"] for one in states if one and one["outer_step"] == kept)
+    held_out = next((own["mean"] for own in claims if own["split"] == "validation"), None)
     seed = config.init_seed if config.initialization.startswith("fixed") else config.seed
     return {
         "command": command.format(seed=seed),
@@ -79,7 +81,7 @@ def measured(run: Path, command: str) -> dict[str, Any]:
         "networks": claim["networks"],
         "mean": 100 * claim["mean"],
         "std": 100 * claim["std"],
-        "held_out": None if held_out is None else 100 * held_out.mean,
+        "held_out": None if held_out is None else 100 * held_out,
         "outer_steps": config.iterations,
         "kept": kept,
         "minutes": sum(row.seconds for row in rows) / 60,
