@@ -143,9 +143,12 @@ def _sum(node: fx.Node, fixed: set[fx.Node]) -> None:
         if adding and shape(second) == shape(node):
             source: Any = first.args[0] if first.target is aten.expand.default else first
             free = len(source.users) == 1 and source.target in PRODUCTS
-            node.target = adding[free]
-            node.args = (source, *second.args)
-            return
+            # Views of a stack count on how it lies in memory; matrices are only ever turned.
+            matrix = second.target is aten.mm.default
+            if matrix or (_alike(source, node) if free else _plain(node)):
+                node.target = adding[free]
+                node.args = (source, *second.args)
+                return
 
 
 def _product(node: fx.Node, fixed: set[fx.Node]) -> None:
