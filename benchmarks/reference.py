@@ -137,6 +137,8 @@ class ReferenceRun:
             self._adam, math.ceil(DECAY_PASSES * passes), DECAY
         )
 
+    gradient = staticmethod(gradient)
+
     @property
     def distilled(self) -> Steps:
         """The distilled data as they stand."""
@@ -147,7 +149,7 @@ class ReferenceRun:
         """Makes one outer step; returns its loss."""
         batch = self._distillation.batch(self.outer_step)
         networks = sampled(self._distillation, self.outer_step)
-        losses, found = gradient(self._module, networks, self.distilled, batch)
+        losses, found = self.gradient(self._module, networks, self.distilled, batch)
         self._inputs.grad = found.inputs
         self._raw_rates.grad = found.learning_rates * self._raw_rates.detach().sigmoid()
         optimise: Any = self._adam.step

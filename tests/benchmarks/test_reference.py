@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 from benchmarks.reference import ReferenceRun, gradient, paper_settings, sampled
+from benchmarks.reference_team import reference_team
 from benchmarks.speed import Case, compare, prepare
 from torch import nn
 
 from datadistill.core.optimizer import adam, adam_init
 from datadistill.core.random import minibatch
 from datadistill.models import AlexCifarNet, LeNet
+from datadistill.runs import experiment
 from datadistill.runs.distillation import Distillation
 from tests.helpers import NETWORKS, relative_error
 
@@ -75,3 +77,15 @@ def test_a_row_of_the_speed_table_has_both_sides_and_their_ratio() -> None:
     # 30 updates on 10 images and the outer loss on 1024: a LeNet's forward pass is 0.83 MFLOP.
     outer = 3 * 1024 * 0.83e-3
     assert outer < row["GFLOP"] < 3 * outer
+
+
+def test_two_processes_give_the_gradient_of_one() -> None:
+    settings = Case("LeNet", 1, 28, 3, 1.5, 1).settings
+    settings = replace(settings, steps=2, epochs=1, batch_size=8, dtype="float64", threads=1)
+    distillation = experiment.load(settings).prepare()
+    alone = ReferenceRun(distillation)
+    with reference_team(settings, distillation) as team:
+        for _ in range(2):
+            assert team.step() == pytest.approx(alone.step(), rel=1e-10)
+        assert relative_error(team.distilled.inputs, alone.distilled.inputs) < 1e-10
+        assert relative_error(team.distilled.learning_rates, alone.distilled.learning_rates) < 1e-10

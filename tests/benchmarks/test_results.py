@@ -88,8 +88,8 @@ def outcome(seed: int, ours: float, theirs: float, *, reached: bool = True) -> d
         "recipe": "mnist-fixed-10",
         "target": 0.9,
         "at_least": 4,
-        "ours": {"seconds": ours, "reached": reached, **common},
-        "reference": {"seconds": theirs, "reached": theirs < 40, **common},
+        "ours": {"noise": {"seconds": ours, "wall": ours, "reached": reached, **common}},
+        "reference": {"seconds": theirs, "wall": theirs, "reached": theirs < 40, **common},
     }
 
 
