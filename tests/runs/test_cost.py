@@ -5,11 +5,13 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import datadistill as dd
 from datadistill.cli.main import main
+from datadistill.core.update import GradientDescent
 from datadistill.durations import parse_time, time_text
 from datadistill.errors import ConfigError
 from datadistill.runs.config import config_from
@@ -21,7 +23,7 @@ from datadistill.runs.store.folder import RunFolder
 from datadistill.runs.store.metrics import read_metrics
 from datadistill.runs.store.yaml_files import read_config
 from tests.processes import finished
-from tests.runs.helpers import DATA, SETTINGS, TEST, stop_after
+from tests.runs.helpers import DATA, IMAGES, LABELS, SETTINGS, TEST, stop_after
 
 COST_LINE = (
     r"Measured here: .+ per outer step; (.+) outer steps with tests take about .+; "
@@ -60,6 +62,26 @@ def test_the_cost_is_that_of_the_run_itself() -> None:
     # Other load comes and goes; a wrong unit or a forgotten factor is far more than this.
     assert took / 5 < cost.total(60, 3) < took * 5
     assert cost.memory > 2**26
+
+
+def test_the_cost_of_a_test_does_not_depend_on_how_even_training_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds, update = 0.0, GradientDescent.update
+
+    def slower(*arguments: Any) -> Any:  # and slower, as if other work began on the machine
+        nonlocal seconds
+        seconds += 0.001
+        time.sleep(seconds)
+        return update(*arguments)
+
+    monkeypatch.setattr(GradientDescent, "update", slower)
+    config = config_from({"model": "linear", **SETTINGS})
+    distillation = prepare(config, DATA, dd.models.Linear())
+    test = dd.LabelledData(IMAGES.repeat(100, 1, 1, 1), LABELS.repeat(100), split="test")
+    cost, updates = measure_cost(distillation, test), config.steps * config.epochs
+    # It takes milliseconds to test a linear network on 6,000 examples.
+    assert cost.test < SETTINGS["test_networks"] * (updates * seconds + 0.5)
 
 
 def test_iterations_that_fit_into_a_time_leave_room_for_the_tests() -> None:

@@ -10,8 +10,7 @@ import torch
 from ...data import LabelledData
 from ...engine import using
 from ...engine.team import Team
-from ...evaluation import evaluate
-from ...evaluation.evaluating import HELD_OUT_NETWORKS
+from ...evaluation.evaluating import HELD_OUT_NETWORKS, learning_curve
 from ...pools import at_most
 from ..config import VALIDATIONS
 from ..distillation import Distillation
@@ -87,16 +86,20 @@ def _time_of_networks(distillation: Distillation) -> tuple[float, float]:
     distilled = distillation.distilled(distillation.images(distillation.like()), 0)
     networks = distillation.validation_networks
 
-    def seconds(examples: int) -> float:
+    updates = len(distilled.steps.schedule)
+
+    def seconds(examples: int, after: int) -> float:
         few = data.part(torch.arange(examples), "train")
         begin = time.perf_counter()
         with using(distillation.config.engine):
-            evaluate(distilled, few, networks=networks, device=str(distiller.network.device))
+            device = str(distiller.network.device)
+            learning_curve(distilled, few, after=[after], networks=networks, device=device)
         return (time.perf_counter() - begin) / networks
 
-    training = seconds(1)
+    # Untrained networks are tested: of the time of many updates, no more than noise would remain.
+    training, drawing = seconds(1, updates), seconds(1, 0)
     for many in (min(TEST_FEW, len(data)), min(TEST_EXAMPLES, len(data))):
-        testing = max(0.0, seconds(many) - training)
+        testing = max(0.0, seconds(many, 0) - drawing)
         if testing > TRIAL_SECONDS * many / TEST_EXAMPLES:  # large images: a few tell enough
             break
     return training, testing / many
