@@ -1,12 +1,14 @@
 """What distilled images start from, and whose outer schedule they are learned by."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
 
 import datadistill as dd
-from datadistill.baselines import AverageReal, KMeans, Layout
+from datadistill.baselines import AverageReal, KMeans, Layout, start
+from datadistill.core.distilled import Steps
 from datadistill.core.settings import DistillerConfig
 from datadistill.errors import ConfigError
 from datadistill.runs.calls.presets import BEYOND, PAPER
@@ -41,6 +43,26 @@ def test_images_start_as_centroids_or_means_of_the_training_data_that_remain() -
     made = prepared("noise")
     noise = made.images(made.start().distiller).inputs
     assert 0.9 < float(noise.std()) < 1.1
+
+
+def test_k_means_of_a_large_class_clusters_a_sample_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = prepared("k-means")
+    whole = made.images(made.start().distiller).inputs
+    monkeypatch.setattr(start, "MOST", 100)
+    clustered: list[torch.Tensor] = []
+    steps = KMeans.steps
+
+    def seen(own: KMeans, data: dd.LabelledData, *rest: Any) -> Steps:
+        clustered.append(data.labels)
+        return steps(own, data, *rest)
+
+    monkeypatch.setattr(KMeans, "steps", seen)
+    made = prepared("k-means")
+    few = made.images(made.start().distiller).inputs
+    assert clustered[0].bincount().tolist() == [100] * 10
+    assert not torch.equal(few, whole)
+    again = prepared("k-means")
+    assert torch.equal(few, again.images(again.start().distiller).inputs)
 
 
 def test_learning_rates_are_written_with_their_factor_and_learned_without() -> None:

@@ -36,13 +36,15 @@ def cluster(images: torch.Tensor, count: int, state: int) -> torch.Tensor:
     """The centroids (count, pixels) of images (images, pixels)."""
     from sklearn import cluster  # slow to import
     from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
 
     clustering = cluster.KMeans(
         count,
         n_init=1,  # pyright: ignore[reportArgumentType] (a number or "auto")
         random_state=state,
     )
-    with warnings.catch_warnings():
+    # As many threads as torch has: others would wait for each other on a busy machine.
+    with warnings.catch_warnings(), threadpool_limits(torch.get_num_threads()):
         # Fewer different images than centroids: some centroids are then the same.
         warnings.simplefilter("ignore", ConvergenceWarning)
         clustering.fit(images.numpy())
