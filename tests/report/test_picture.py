@@ -33,6 +33,14 @@ def test_a_picture_shows_every_image_of_every_step(tmp_path: Path, channels: int
     assert coloured == (channels == 3)
 
 
+def test_the_title_above_few_images_is_wrapped(tmp_path: Path) -> None:
+    draw(dd.load("mnist-fixed-5-best"), tmp_path / "a.png")
+    with Image.open(tmp_path / "a.png") as picture:
+        pixels = np.asarray(picture.convert("L"))
+    assert (pixels[:, -8:] == 255).all(), "nothing is cut off at the right"
+    assert (pixels[: pixels.shape[0] // 4] < 128).any(axis=1).sum() > 20, "two lines of text"
+
+
 def test_many_classes_are_wrapped_into_rows(tmp_path: Path) -> None:
     labels = torch.arange(50)
     module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 50))

@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ LABEL = 0.2  # inches above an image
 BARS = 0.3  # inches below an image, for labels that are learned
 MARGIN = 1.1  # inches left of the images, for the step and its learning rates
 TITLE = 0.45  # inches above them
+LINE = 0.17  # inches for each line of the title after the first
 SHOWN = 5  # learning rates that fit beside an image
 COLUMNS = 20  # images in a row at most
 MOST = 400  # images that are drawn, each of which takes a while
@@ -45,13 +47,17 @@ def draw(distilled: DistilledData, path: Path) -> None:
     # Labels stand above the first step alone, unless a step takes several rows or has its own.
     every = rows > 1 or soft
     pitch = IMAGE + (LABEL if every else 0) + (BARS if soft else 0)
-    top = TITLE + LABEL * (not every)
+    width = MARGIN + columns * IMAGE + 0.15
+    title = printable(_cut(_title(distilled, steps * count), LETTERS))
+    lines = textwrap.wrap(title, max(20, int((width - MARGIN) * 72 / (0.55 * 9))))
+    top = TITLE + LINE * (len(lines) - 1) + LABEL * (not every)
     labels = [printable(_label(distilled, 0, number)) for number in range(count)]
     size = 9 if rows == 1 and max(map(len, labels)) <= _letters(9) else 6
-    width, height = MARGIN + columns * IMAGE + 0.15, top + steps * rows * pitch + 0.15
+    height = top + steps * rows * pitch + 0.15
     with drawing(width, height) as figure:
-        title = printable(_cut(_title(distilled, steps * count), LETTERS))
-        figure.text(MARGIN / width, 1 - 0.22 / height, title, va="center", fontsize=9)
+        for line, text in enumerate(lines):
+            above = 1 - (0.22 + LINE * line) / height
+            figure.text(MARGIN / width, above, text, va="center", fontsize=9)
         for step, number in itertools.product(range(steps), range(count)):
             row, column = divmod(number, columns)
             bottom = height - top - (step * rows + row + 1) * pitch + (BARS if soft else 0)
