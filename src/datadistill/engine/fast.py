@@ -23,6 +23,7 @@ from ..core.gradients import gradient
 from ..core.learner import Learner
 from ..core.network import Network, Weights
 from ..core.objective import Objective
+from .allocation import keep_freed_memory
 from .choice import EngineName, chosen, using
 from .compiled import CompiledGradient, Functions
 from .garbage import uncollected
@@ -61,6 +62,7 @@ class FastEngine:
         self.network, self.objective = network, objective
         self.micro_batch, self.team = micro_batch, team
         self.vectorised = Vectorised(network)
+        keep_freed_memory()
         if micro_batch:
             check_no_mixing(network)
             check_inner_mean(objective)
