@@ -62,7 +62,6 @@ class FastEngine:
         self.network, self.objective = network, objective
         self.micro_batch, self.team = micro_batch, team
         self.vectorised = Vectorised(network)
-        keep_freed_memory()
         if micro_batch:
             check_no_mixing(network)
             check_inner_mean(objective)
@@ -77,6 +76,8 @@ class FastEngine:
         # Where torch.func computes networks side by side, graphs do not tell what they keep.
         narrow = self.vectorised.stacked and self.vectorised.together(traced=self.traced)
         room = GRAPH_BYTES if narrow else WIDE_GRAPH_BYTES
+        if not narrow and self.vectorised.has_large_results:
+            keep_freed_memory()
         self._budget = GraphBudget(room, with_weights=not narrow)
 
     divisible = True
