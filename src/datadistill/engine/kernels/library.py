@@ -164,4 +164,8 @@ def _typed(made: ctypes.CDLL) -> ctypes.CDLL:
     made.pool_choose.argtypes = made.pool_select.argtypes = 4 * [_ADDRESS]
     made.pool_put_back.argtypes = 4 * [_ADDRESS]
     made.gather_windows.argtypes = made.scatter_windows.argtypes = 4 * [_ADDRESS]
+    for name in ("windows", "tiles", "maps"):
+        getattr(made, f"winograd_{name}").argtypes = [_ADDRESS, *3 * [_WHOLE], *3 * [_ADDRESS]]
+    made.winograd_kernels.argtypes = [_WHOLE, _WHOLE, _ADDRESS, _ADDRESS]
+    made.winograd_kernels_back.argtypes = [_WHOLE, _ADDRESS, _ADDRESS]
     return made
