@@ -25,15 +25,16 @@ def made_for(x: Tensor, w: Tensor, padding: Pair, maps: Pair) -> Winograd:
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("kernel", [3, 5])
 @pytest.mark.parametrize("padding", [(0, 0), (1, 1), (2, 1)])
-@pytest.mark.parametrize("size", [(8, 8), (7, 10), (5, 3), (3, 3)])
+@pytest.mark.parametrize("size", [(8, 8), (7, 10), (5, 6), (5, 5)])
 @pytest.mark.parametrize("images", [2, 40])  # some tiles, and more than are computed at a time
 def test_its_three_maps_are_those_of_torch(
-    images: int, size: Pair, padding: Pair, dtype: torch.dtype
+    images: int, size: Pair, padding: Pair, kernel: int, dtype: torch.dtype
 ) -> None:
-    x = last(torch.randn(images, 20, *size, dtype=dtype)).requires_grad_()
-    w = torch.randn(17, 20, 3, 3, dtype=dtype, requires_grad=True)
-    b = torch.randn(17, dtype=dtype)
+    x = last(torch.randn(images, 32, *size, dtype=dtype)).requires_grad_()
+    w = torch.randn(16, 32, kernel, kernel, dtype=dtype, requires_grad=True)
+    b = torch.randn(16, dtype=dtype)
     expected = F.conv2d(x, w, b, padding=padding)
     g = torch.randn_like(expected)
     dx, dw = torch.autograd.grad(expected, (x, w), g)
@@ -48,11 +49,13 @@ def test_its_three_maps_are_those_of_torch(
         )
 
 
-def test_float32_is_about_as_exact_as_with_torch() -> None:
-    x, w = torch.randn(4, 64, 16, 16), torch.randn(64, 64, 3, 3)
-    exact = F.conv2d(x.double(), w.double(), padding=1)
-    found = made_for(x, w, (1, 1), (16, 16)).forward(x, w, torch.zeros(64))
-    error, of_torch = ((y - exact).norm() for y in (found, F.conv2d(x, w, padding=1)))
+@pytest.mark.parametrize("kernel", [3, 5])
+def test_float32_is_about_as_exact_as_with_torch(kernel: int) -> None:
+    x, w = torch.randn(4, 64, 16, 16), torch.randn(64, 64, kernel, kernel)
+    exact = F.conv2d(x.double(), w.double(), padding=kernel // 2)
+    padding = kernel // 2, kernel // 2
+    found = made_for(x, w, padding, (16, 16)).forward(x, w, torch.zeros(64))
+    error, of_torch = ((y - exact).norm() for y in (found, F.conv2d(x, w, padding=padding)))
     assert error < 10 * of_torch
 
 
@@ -71,8 +74,10 @@ def test_other_shapes_are_refused() -> None:
     [
         ((32, 32, 3, 3), (1, 1), True),
         ((32, 32, 3, 3), (3, 3), False),
-        ((32, 32, 5, 5), (1, 1), False),
-        ((32, 8, 3, 3), (1, 1), False),
+        ((32, 32, 5, 5), (3, 3), True),
+        ((32, 32, 7, 7), (3, 3), False),
+        ((32, 32, 3, 5), (1, 2), False),
+        ((32, 24, 3, 3), (1, 1), False),  # half a vector
         ((512, 512, 3, 3), (1, 1), False),  # more weights than tiles
     ],
 )

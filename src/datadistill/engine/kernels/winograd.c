@@ -1,149 +1,228 @@
-/* What Winograd's convolutions by 3 × 3 kernels need beside matrix products.
+/* What Winograd's convolutions by 3 × 3 and 5 × 5 kernels need beside matrix products.
  *
- * F(2 × 2, 3 × 3): maps are computed in tiles of 2 × 2 pixels, each from a window of 4 × 4. A window
- * d and a kernel w become 4 × 4 numbers each, B'dB and GwG'. A tile is A'mA of their 16 products m,
- * where 36 would be needed otherwise. Gradients take the transposes: AyA' of a tile, G'qG of sums.
- * Images and maps have their channels last in memory. Numbers are (16, tiles, channels).
+ * Maps are computed in tiles of 2 × 2 pixels, each from a window of S × S, where S = 4 or 6. A window
+ * d and a kernel w become S × S numbers each, B'dB and GwG'. A tile is A'mA of their products m: 16
+ * or 36 of them, where 36 or 100 would be needed otherwise. Gradients take the transposes: AyA' of a
+ * tile, G'qG of sums. The points are 0, ±1, ∞, and ±2 for S = 6.
+ * Images and maps have their channels last in memory. Numbers are (S·S, tiles, channels). Channels
+ * are multiples of LANES.
  *
  * Compile with -DREAL=float or -DREAL=double.
  */
 
 #include <stdint.h>
 
+#define BYTES 32
+#define LANES ((int64_t)(BYTES / sizeof(REAL)))
+#define INLINE static inline __attribute__((always_inline))
+#define MOST 6
+
+typedef REAL Vector __attribute__((vector_size(BYTES)));
+typedef REAL Anywhere __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));
+
 typedef struct {
+    int64_t kernel;              /* 3 or 5 */
     int64_t height, width;       /* of the images that windows are taken from */
     int64_t padding_y, padding_x;
     int64_t high, wide;          /* of the maps that tiles make up */
 } Tiling;
 
-#define CHANNELS _Pragma("GCC ivdep") for (int64_t c = 0; c < channels; c++)
+INLINE Vector load(const REAL *from) { return *(const Anywhere *)from; }
+INLINE void store(REAL *to, Vector value) { *(Anywhere *)to = value; }
+
+/* In one direction, numbers are `apart` of each other. B'd: */
+INLINE void window(const int s, const int apart, Vector *d) {
+#define D(i) d[(i)*apart]
+    const Vector d0 = D(0), d1 = D(1), d2 = D(2), d3 = D(3);
+    if (s == 4) {
+        D(0) = d0 - d2, D(1) = d1 + d2, D(2) = d2 - d1, D(3) = d1 - d3;
+    } else {
+        const Vector d4 = D(4), d5 = D(5);
+        const Vector even = d4 - 4 * d2, odd = d3 - 4 * d1, less = d4 - d2, twice = 2 * (d3 - d1);
+        D(0) = 4 * d0 - 5 * d2 + d4;
+        D(1) = even + odd, D(2) = even - odd, D(3) = less + twice, D(4) = less - twice;
+        D(5) = 4 * d1 - 5 * d3 + d5;
+    }
+}
+
+/* Ay: */
+INLINE void tile_numbers(const int s, const int apart, Vector *d) {
+    const Vector y0 = D(0), y1 = D(1);
+    D(1) = y0 + y1, D(2) = y0 - y1;
+    if (s == 4)
+        D(3) = -y1;
+    else
+        D(3) = y0 + 2 * y1, D(4) = y0 - 2 * y1, D(5) = y1;
+}
+
+/* A'm: */
+INLINE void tile_of(const int s, const int apart, Vector *d) {
+    const Vector sum = D(0) + D(1) + D(2), other = D(1) - D(2);
+    if (s == 4)
+        D(0) = sum, D(1) = other - D(3);
+    else
+        D(0) = sum + (D(3) + D(4)), D(1) = other + 2 * (D(3) - D(4)) + D(5);
+}
+
+/* Gw: */
+INLINE void kernel_numbers(const int s, const int apart, Vector *d) {
+    const Vector w0 = D(0), w1 = D(1), w2 = D(2);
+    if (s == 4) {
+        const Vector even = (w0 + w2) / 2, odd = w1 / 2;
+        D(1) = even + odd, D(2) = even - odd, D(3) = w2;
+    } else {
+        const Vector w3 = D(3), w4 = D(4), even = (w0 + w2 + w4) / 6, odd = (w1 + w3) / 6;
+        const Vector far = (w0 + 4 * w2 + 16 * w4) / 24, more = (w1 + 4 * w3) / 12;
+        D(0) = w0 / 4, D(1) = -even - odd, D(2) = odd - even;
+        D(3) = far + more, D(4) = far - more, D(5) = w4;
+    }
+}
+
+/* G'q: */
+INLINE void kernel_of(const int s, const int apart, Vector *d) {
+    const Vector sum = D(1) + D(2), less = D(1) - D(2);
+    if (s == 4) {
+        D(0) += sum / 2, D(1) = less / 2, D(2) = sum / 2 + D(3);
+    } else {
+        const Vector far = D(3) + D(4), more = D(3) - D(4);
+        D(0) = D(0) / 4 - sum / 6 + far / 24;
+        D(1) = more / 12 - less / 6;
+        D(2) = (far - sum) / 6;
+        D(3) = more / 3 - less / 6;
+        D(4) = 2 * far / 3 - sum / 6 + D(5);
+    }
+#undef D
+}
+
+/* Both ways: columns of a block of `rows` × `columns` numbers, then all rows of what they make. */
+#define BOTH(function, d, columns, rows)                                                   \
+    for (int one = 0; one < (columns); one++) function(s, MOST, (d) + one);                \
+    for (int one = 0; one < (rows); one++) function(s, 1, (d) + MOST * one);
+
 #define TILES                                                                              \
-    const int64_t down = (n->high + 1) / 2, along = (n->wide + 1) / 2;                     \
+    const int64_t down = (n->high + 1) / 2, along = (n->wide + 1) / 2, count = end - begin; \
     for (int64_t tile = begin; tile < end; tile++)
 #define AT                                                                                 \
     const int64_t image = tile / (down * along);                                           \
     const int64_t y0 = tile / along % down * 2, x0 = tile % along * 2;
-#define NUMBERS for (int i = 0; i < 16; i++)
+#define CHANNELS for (int64_t c = 0; c < channels; c += LANES)
+#define BLOCK(size)                                                                        \
+    for (int i = 0; i < (size); i++)                                                       \
+        for (int k = 0; k < (size); k++)
+#define NUMBER(u) ((u) + ((i * s + k) * count + tile - begin) * channels + c)
 
-/* The numbers B'dB of some windows; `zeros` are as many as there are channels. */
-void winograd_windows(const Tiling *n, int64_t channels, int64_t begin, int64_t end,
-                      const REAL *x, const REAL *zeros, REAL *u) {
+INLINE void windows(const int s, const Tiling *n, int64_t channels, int64_t begin, int64_t end,
+                    const REAL *x, REAL *u) {
     TILES {
         AT;
-        const REAL *d[16];
-        REAL *to[16];
-        NUMBERS {
-            const int64_t y = y0 - n->padding_y + i / 4, z = x0 - n->padding_x + i % 4;
+        const REAL *from[MOST * MOST];
+        BLOCK(s) {
+            const int64_t y = y0 - n->padding_y + i, z = x0 - n->padding_x + k;
             const int inside = y >= 0 && y < n->height && z >= 0 && z < n->width;
-            d[i] = inside ? x + ((image * n->height + y) * n->width + z) * channels : zeros;
-            to[i] = u + (i * (end - begin) + tile - begin) * channels;
+            from[MOST * i + k] =
+                inside ? x + ((image * n->height + y) * n->width + z) * channels : 0;
         }
-#define COLUMN(k)                                                                          \
-    const REAL a##k = d[k][c] - d[8 + k][c], b##k = d[4 + k][c] + d[8 + k][c];             \
-    const REAL c##k = d[8 + k][c] - d[4 + k][c], e##k = d[4 + k][c] - d[12 + k][c];
-#define ROW(i, v)                                                                          \
-    to[i][c] = v##0 - v##2, to[i + 1][c] = v##1 + v##2, to[i + 2][c] = v##2 - v##1,        \
-             to[i + 3][c] = v##1 - v##3;
         CHANNELS {
-            COLUMN(0) COLUMN(1) COLUMN(2) COLUMN(3)
-            ROW(0, a) ROW(4, b) ROW(8, c) ROW(12, e)
+            Vector d[MOST * MOST];
+            BLOCK(s) {
+                const REAL *own = from[MOST * i + k];
+                d[MOST * i + k] = own ? load(own + c) : (Vector){0};
+            }
+            BOTH(window, d, s, s)
+            BLOCK(s) store(NUMBER(u), d[MOST * i + k]);
         }
-#undef COLUMN
-#undef ROW
     }
+}
+
+INLINE void tiles(const int s, const Tiling *n, int64_t channels, int64_t begin, int64_t end,
+                  const REAL *maps, REAL *u) {
+    TILES {
+        AT;
+        CHANNELS {
+            Vector d[MOST * MOST];
+            BLOCK(2) {
+                const int inside = y0 + i < n->high && x0 + k < n->wide;
+                const int64_t at = (image * n->high + y0 + i) * n->wide + x0 + k;
+                d[MOST * i + k] = inside ? load(maps + at * channels + c) : (Vector){0};
+            }
+            BOTH(tile_numbers, d, 2, s)
+            BLOCK(s) store(NUMBER(u), d[MOST * i + k]);
+        }
+    }
+}
+
+INLINE void maps_of(const int s, const Tiling *n, int64_t channels, int64_t begin, int64_t end,
+                    const REAL *u, const REAL *bias, REAL *maps) {
+    TILES {
+        AT;
+        CHANNELS {
+            Vector d[MOST * MOST];
+            BLOCK(s) d[MOST * i + k] = load(NUMBER(u));
+            BOTH(tile_of, d, s, 2)
+            BLOCK(2) {
+                const int64_t at = (image * n->high + y0 + i) * n->wide + x0 + k;
+                if (y0 + i < n->high && x0 + k < n->wide)
+                    store(maps + at * channels + c, d[MOST * i + k] + load(bias + c));
+            }
+        }
+    }
+}
+
+INLINE void kernels(const int s, int64_t count, int turned, const REAL *w, REAL *v) {
+    const int size = s - 1;
+    for (int64_t at = 0; at < count; at += LANES) {
+        Vector d[MOST * MOST];
+        BLOCK(size) {
+            const int number = turned ? size * size - 1 - (i * size + k) : i * size + k;
+            for (int64_t lane = 0; lane < LANES; lane++)
+                d[MOST * i + k][lane] = w[(at + lane) * size * size + number];
+        }
+        BOTH(kernel_numbers, d, size, s)
+        BLOCK(s) store(v + (i * s + k) * count + at, d[MOST * i + k]);
+    }
+}
+
+INLINE void kernels_of(const int s, int64_t count, const REAL *q, REAL *w) {
+    const int size = s - 1;
+    for (int64_t at = 0; at < count; at += LANES) {
+        Vector d[MOST * MOST];
+        BLOCK(s) d[MOST * i + k] = load(q + (i * s + k) * count + at);
+        BOTH(kernel_of, d, s, size)
+        BLOCK(size) for (int64_t lane = 0; lane < LANES; lane++)
+            w[(at + lane) * size * size + i * size + k] = d[MOST * i + k][lane];
+    }
+}
+
+#define EITHER(kernel, function, ...)                                                      \
+    if ((kernel) == 3)                                                                     \
+        function(4, __VA_ARGS__);                                                          \
+    else                                                                                   \
+        function(6, __VA_ARGS__);
+
+/* The numbers B'dB of the windows of some tiles. */
+void winograd_windows(const Tiling *n, int64_t channels, int64_t begin, int64_t end,
+                      const REAL *x, REAL *u) {
+    EITHER(n->kernel, windows, n, channels, begin, end, x, u)
 }
 
 /* The numbers AyA' of some tiles of maps. */
 void winograd_tiles(const Tiling *n, int64_t channels, int64_t begin, int64_t end,
-                    const REAL *maps, const REAL *zeros, REAL *u) {
-    TILES {
-        AT;
-        const REAL *g[4];
-        REAL *to[16];
-        for (int i = 0; i < 4; i++) {
-            const int64_t y = y0 + i / 2, z = x0 + i % 2;
-            const int inside = y < n->high && z < n->wide;
-            g[i] = inside ? maps + ((image * n->high + y) * n->wide + z) * channels : zeros;
-        }
-        NUMBERS to[i] = u + (i * (end - begin) + tile - begin) * channels;
-#define ROW(i, left, right)                                                                \
-    to[i][c] = (left), to[i + 1][c] = (left) + (right), to[i + 2][c] = (left) - (right),   \
-             to[i + 3][c] = -(right);
-        CHANNELS {
-            const REAL g0 = g[0][c], g1 = g[1][c], g2 = g[2][c], g3 = g[3][c];
-            ROW(0, g0, g1) ROW(4, g0 + g2, g1 + g3) ROW(8, g0 - g2, g1 - g3) ROW(12, -g2, -g3)
-        }
-#undef ROW
-    }
+                    const REAL *maps, REAL *u) {
+    EITHER(n->kernel, tiles, n, channels, begin, end, maps, u)
 }
 
-/* Tiles of maps from their products: A'mA + b. */
-void winograd_maps(const Tiling *n, int64_t channels, int64_t begin, int64_t end,
-                   const REAL *products, const REAL *bias, REAL *maps) {
-    TILES {
-        AT;
-        const REAL *m[16];
-        NUMBERS m[i] = products + (i * (end - begin) + tile - begin) * channels;
-        REAL *to = maps + ((image * n->high + y0) * n->wide + x0) * channels;
-        /* What lies beyond the maps is written where something else comes later. */
-        const int64_t right = x0 + 1 < n->wide ? channels : 0;
-        const int64_t below = y0 + 1 < n->high ? n->wide * channels : 0;
-        REAL *last = to + below + right, *under = to + below, *beside = to + right;
-#define COLUMN(k)                                                                          \
-    const REAL s##k = m[k][c] + m[4 + k][c] + m[8 + k][c];                                 \
-    const REAL t##k = m[4 + k][c] - m[8 + k][c] - m[12 + k][c];
-        CHANNELS {
-            COLUMN(0) COLUMN(1) COLUMN(2) COLUMN(3)
-            last[c] = t1 - t2 - t3 + bias[c];
-            under[c] = t0 + t1 + t2 + bias[c];
-            beside[c] = s1 - s2 - s3 + bias[c];
-            to[c] = s0 + s1 + s2 + bias[c];
-        }
-#undef COLUMN
-    }
+/* Some tiles of maps: A'mA + b. */
+void winograd_maps(const Tiling *n, int64_t channels, int64_t begin, int64_t end, const REAL *u,
+                   const REAL *bias, REAL *maps) {
+    EITHER(n->kernel, maps_of, n, channels, begin, end, u, bias, maps)
 }
 
-/* The numbers GwG' of `count` kernels, (16, count); those of the turned kernels if wanted. */
-void winograd_kernels(int64_t count, int64_t turned, const REAL *restrict w, REAL *restrict v) {
-    REAL *to[16];
-    NUMBERS {
-        const int row = i / 4, column = i % 4; /* turned, the first and the last change places */
-        const int other = (row % 3 ? row : 3 - row) * 4 + (column % 3 ? column : 3 - column);
-        to[i] = v + (turned ? other : i) * count;
-    }
-    const REAL half = (REAL)0.5;
-#define COLUMN(k)                                                                          \
-    const REAL a##k = own[k], e##k = own[6 + k];                                           \
-    const REAL b##k = half * (own[k] + own[3 + k] + own[6 + k]);                           \
-    const REAL c##k = half * (own[k] - own[3 + k] + own[6 + k]);
-#define ROW(i, v)                                                                          \
-    to[i][n] = v##0, to[i + 1][n] = half * (v##0 + v##1 + v##2),                           \
-    to[i + 2][n] = half * (v##0 - v##1 + v##2), to[i + 3][n] = v##2;
-    _Pragma("GCC ivdep") for (int64_t n = 0; n < count; n++) {
-        const REAL *own = w + 9 * n;
-        COLUMN(0) COLUMN(1) COLUMN(2)
-        ROW(0, a) ROW(4, b) ROW(8, c) ROW(12, e)
-    }
-#undef COLUMN
-#undef ROW
+/* The numbers GwG' of so many kernels, or of the same turned round: (S·S, count). */
+void winograd_kernels(const Tiling *n, int64_t count, int64_t turned, const REAL *w, REAL *v) {
+    EITHER(n->kernel, kernels, count, (int)turned, w, v)
 }
 
 /* The transpose: G'qG. */
-void winograd_kernels_back(int64_t count, const REAL *restrict q, REAL *restrict w) {
-    const REAL half = (REAL)0.5;
-#define COLUMN(k)                                                                          \
-    const REAL p##k = half * (q[(4 + k) * count + n] + q[(8 + k) * count + n]);            \
-    const REAL a##k = q[k * count + n] + p##k;                                             \
-    const REAL b##k = half * (q[(4 + k) * count + n] - q[(8 + k) * count + n]);            \
-    const REAL c##k = p##k + q[(12 + k) * count + n];
-#define ROW(i, v)                                                                          \
-    to[i] = v##0 + half * (v##1 + v##2), to[i + 1] = half * (v##1 - v##2),                 \
-    to[i + 2] = half * (v##1 + v##2) + v##3;
-    for (int64_t n = 0; n < count; n++) {
-        REAL *to = w + 9 * n;
-        COLUMN(0) COLUMN(1) COLUMN(2) COLUMN(3)
-        ROW(0, a) ROW(3, b) ROW(6, c)
-    }
-#undef COLUMN
-#undef ROW
+void winograd_kernels_back(const Tiling *n, int64_t count, const REAL *q, REAL *w) {
+    EITHER(n->kernel, kernels_of, count, q, w)
 }
