@@ -1,7 +1,7 @@
 """Convolutions by 3 × 3 and 5 × 5 kernels with fewer products (Winograd).
 
-Tiles of 2 × 2 pixels take 4 and 9 products for each pixel and pair of channels, where the usual sums
-have 9 and 25. They are matrix products, with a few sums before and after. Rounding errors grow
+Tiles of 2 × 2 pixels take 4 and 9 products for each pixel and pair of channels, where the usual
+sums have 9 and 25. They are matrix products, with a few sums before and after. Rounding errors grow
 little: in float32 those of 5 × 5 kernels about threefold.
 """
 
