@@ -23,6 +23,7 @@ from ..core.gradients import gradient
 from ..core.learner import Learner
 from ..core.network import Network, Weights
 from ..core.objective import Objective
+from .allocation import keep_freed_memory
 from .choice import EngineName, chosen, using
 from .compiled import CompiledGradient, Functions
 from .garbage import uncollected
@@ -75,6 +76,8 @@ class FastEngine:
         # Where torch.func computes networks side by side, graphs do not tell what they keep.
         narrow = self.vectorised.stacked and self.vectorised.together(traced=self.traced)
         room = GRAPH_BYTES if narrow else WIDE_GRAPH_BYTES
+        if not narrow and self.vectorised.has_large_results:
+            keep_freed_memory()
         self._budget = GraphBudget(room, with_weights=not narrow)
 
     divisible = True

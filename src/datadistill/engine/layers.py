@@ -1,7 +1,8 @@
 """The layers that are known, each computed for J networks at once.
 
 A layer's result is (J, N, …), whatever ways its numbers lie in memory. None of these layers mixes
-examples.
+examples. A single network is taken out of its stack by ``squeeze``: the gradient of ``maps[0]``
+would be copied into a stack of zeros, with the channels first.
 """
 
 import operator
@@ -56,8 +57,10 @@ def convolution(layer: nn.Conv2d, names: Names) -> Compute:
         networks = len(weight)
         bias = weights[names.bias].flatten() if names.bias else None
         same = maps.stride(0) == 0 and layer.groups == 1  # of the same images for all, once
-        maps = maps[0] if same or networks == 1 else maps.transpose(0, 1).flatten(1, 2)
-        if networks > 1:
+        if networks == 1:
+            maps = maps.squeeze(0)
+        else:
+            maps = maps[0] if same else maps.transpose(0, 1).flatten(1, 2)
             maps = _channels_last(maps)
         groups = 1 if same else layer.groups * networks
         maps = F.conv2d(maps, weight.flatten(0, 1), bias, stride, padding, dilation, groups)
@@ -112,8 +115,9 @@ def group_norm(layer: nn.GroupNorm, names: Names | None) -> Compute:
     def compute(weights: Weights, maps: Tensor) -> Tensor:
         shape, networks = maps.shape, len(maps)
         if names and names.bias and networks == 1:
-            weight, bias = weights[names.weight][0], weights[names.bias][0]
-            return F.group_norm(maps[0], layer.num_groups, weight, bias, layer.eps).unsqueeze(0)
+            weight, bias = (weights[name].squeeze(0) for name in (names.weight, names.bias))
+            alone = F.group_norm(maps.squeeze(0), layer.num_groups, weight, bias, layer.eps)
+            return alone.unsqueeze(0)
         maps = F.group_norm(maps.flatten(0, 1), layer.num_groups, eps=layer.eps)
         maps = maps.view(shape)
         if names is None or names.bias is None:
@@ -134,7 +138,7 @@ def response_norm(layer: nn.LocalResponseNorm, like: Tensor, channels: int) -> C
 
     def compute(_: Weights, maps: Tensor) -> Tensor:
         if len(maps) == 1:
-            return layer(maps[0]).unsqueeze(0)
+            return layer(maps.squeeze(0)).unsqueeze(0)
         squares = maps.square().flatten(3)
         sums = torch.matmul(band, squares).view(maps.shape)
         if layer.beta == 0.75:  # a root of a root is much faster than a power

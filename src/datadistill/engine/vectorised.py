@@ -21,6 +21,9 @@ from .traced.layers import FastLayers
 
 PART_BYTES = 2**21  # of the largest layer's result for a part of a minibatch
 
+LARGE_RESULT = 4096
+"""Numbers for one example: for ten of them, more than the 128 KiB that glibc keeps to itself."""
+
 
 class Vectorised:
     """The losses of J networks of one architecture.
@@ -34,6 +37,11 @@ class Vectorised:
         self.network = network
         self._name: EngineName = chosen()  # other threads use the same engine
         self.stacked: Stacked | None = stacked(network) if self._name != "plain" else None
+
+    @property
+    def has_large_results(self) -> bool:
+        """Whether layers have results that the system's memory is asked for, one by one."""
+        return self.stacked is None or self.stacked.widest >= LARGE_RESULT
 
     @property
     def threads(self) -> int:

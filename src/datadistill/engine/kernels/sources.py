@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
-NAMES = ("averaging", "convolution", "last", "normalisation", "pooling", "response", "windows")
+NAMES = (
+    *("averaging", "convolution", "last", "normalisation", "pooling", "response"),
+    *("windows", "winograd"),
+)
 SOURCES = [Path(__file__).with_name(f"{name}.c") for name in NAMES]
 FLAGS = ["-O3", "-std=gnu11", "-fno-math-errno", "-shared", "-fPIC"]

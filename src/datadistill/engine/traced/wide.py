@@ -2,7 +2,7 @@
 
 oneDNN then computes convolutions at almost the speed of matrix products, and would otherwise spend
 as much time to move numbers around. Where there are few channels or pixels, a matrix product with
-all windows is faster still.
+all windows is faster still, and for 3 × 3 kernels so are Winograd's convolutions.
 """
 
 from collections.abc import Sequence
@@ -18,6 +18,7 @@ from ..choice import may_use_kernels
 from ..kernels.last import empty_last, last
 from ..kernels.library import functions_for
 from ..kernels.windows import Windows
+from ..kernels.winograd import Winograd, worth_winograd
 from .convolution import Pair, Settings
 
 FEW_CHANNELS = 4
@@ -37,6 +38,9 @@ class WideConvolution:
         kernel: That of the weights.
         settings: How the kernel moves.
         like: A tensor of their dtype.
+
+    Attributes:
+        winograd: What computes it, if it is one of Winograd's.
     """
 
     def __init__(
@@ -55,6 +59,13 @@ class WideConvolution:
             (settings.stride, settings.padding, settings.dilation),
             (high, wide),
             by_rows=not few,
+        )
+        plain = settings[:1] + settings[2:] == ((1, 1), (1, 1), 1)
+        worth = plain and worth_winograd(images, kernel, settings.padding, (high, wide))
+        self.winograd = (
+            Winograd(functions, images, kernel, settings.padding, (high, wide))
+            if functions and worth
+            else None
         )
         self._by_windows = self._windows if few or self._large else None
         self._weights_by_windows = self._windows if few or pixels < FEW_PIXELS else None
@@ -78,6 +89,8 @@ class WideConvolution:
 
     def _forward(self, x: Tensor, w: Tensor, b: Tensor) -> list[Tensor]:
         stride, padding, dilation, groups = self._settings
+        if self.winograd:
+            return [self.winograd.forward(x[0], w[0], b[0]).unsqueeze(0)]
         if self._by_windows:
             y = torch.addmm(b[0], self._by_windows.of(x[0]), w.reshape(self._kernel[0], -1).t())
             return [y.view(self._result).permute(0, 3, 1, 2).unsqueeze(0)]
@@ -85,6 +98,8 @@ class WideConvolution:
         return [y.unsqueeze(0)]
 
     def _of_images(self, g: Tensor, w: Tensor) -> list[Tensor]:
+        if self.winograd:
+            return [self.winograd.images(g[0], w[0]).unsqueeze(0)]
         if self._by_windows:
             rows, w = self._rows(g), w.reshape(self._kernel[0], -1)
             # As the matrix lies in memory: otherwise it would be turned afterwards.
@@ -94,6 +109,9 @@ class WideConvolution:
         return [self._back(g[0], x, w[0], (True, False, False))[0].unsqueeze(0)]
 
     def _of_weights(self, x: Tensor, g: Tensor) -> list[Tensor]:
+        if self.winograd:
+            w = self.winograd.weights(x[0], g[0]).unsqueeze(0)
+            return [w, self._rows(g).sum(0, keepdim=True)]
         if self._weights_by_windows:
             rows, windows = self._rows(g), self._weights_by_windows.of(x[0])
             lying = self._weights_by_windows.by_rows

@@ -1,0 +1,228 @@
+/* What Winograd's convolutions by 3 × 3 and 5 × 5 kernels need beside matrix products.
+ *
+ * Maps are computed in tiles of 2 × 2 pixels, each from a window of S × S, where S = 4 or 6. A window
+ * d and a kernel w become S × S numbers each, B'dB and GwG'. A tile is A'mA of their products m: 16
+ * or 36 of them, where 36 or 100 would be needed otherwise. Gradients take the transposes: AyA' of a
+ * tile, G'qG of sums. The points are 0, ±1, ∞, and ±2 for S = 6.
+ * Images and maps have their channels last in memory. Numbers are (S·S, tiles, channels). Channels
+ * are multiples of LANES.
+ *
+ * Compile with -DREAL=float or -DREAL=double.
+ */
+
+#include <stdint.h>
+
+#define BYTES 32
+#define LANES ((int64_t)(BYTES / sizeof(REAL)))
+#define INLINE static inline __attribute__((always_inline))
+#define MOST 6
+
+typedef REAL Vector __attribute__((vector_size(BYTES)));
+typedef REAL Anywhere __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));
+
+typedef struct {
+    int64_t kernel;              /* 3 or 5 */
+    int64_t height, width;       /* of the images that windows are taken from */
+    int64_t padding_y, padding_x;
+    int64_t high, wide;          /* of the maps that tiles make up */
+} Tiling;
+
+INLINE Vector load(const REAL *from) { return *(const Anywhere *)from; }
+INLINE void store(REAL *to, Vector value) { *(Anywhere *)to = value; }
+
+/* In one direction, numbers are `apart` of each other. B'd: */
+INLINE void window(const int s, const int apart, Vector *d) {
+#define D(i) d[(i)*apart]
+    const Vector d0 = D(0), d1 = D(1), d2 = D(2), d3 = D(3);
+    if (s == 4) {
+        D(0) = d0 - d2, D(1) = d1 + d2, D(2) = d2 - d1, D(3) = d1 - d3;
+    } else {
+        const Vector d4 = D(4), d5 = D(5);
+        const Vector even = d4 - 4 * d2, odd = d3 - 4 * d1, less = d4 - d2, twice = 2 * (d3 - d1);
+        D(0) = 4 * d0 - 5 * d2 + d4;
+        D(1) = even + odd, D(2) = even - odd, D(3) = less + twice, D(4) = less - twice;
+        D(5) = 4 * d1 - 5 * d3 + d5;
+    }
+}
+
+/* Ay: */
+INLINE void tile_numbers(const int s, const int apart, Vector *d) {
+    const Vector y0 = D(0), y1 = D(1);
+    D(1) = y0 + y1, D(2) = y0 - y1;
+    if (s == 4)
+        D(3) = -y1;
+    else
+        D(3) = y0 + 2 * y1, D(4) = y0 - 2 * y1, D(5) = y1;
+}
+
+/* A'm: */
+INLINE void tile_of(const int s, const int apart, Vector *d) {
+    const Vector sum = D(0) + D(1) + D(2), other = D(1) - D(2);
+    if (s == 4)
+        D(0) = sum, D(1) = other - D(3);
+    else
+        D(0) = sum + (D(3) + D(4)), D(1) = other + 2 * (D(3) - D(4)) + D(5);
+}
+
+/* Gw: */
+INLINE void kernel_numbers(const int s, const int apart, Vector *d) {
+    const Vector w0 = D(0), w1 = D(1), w2 = D(2);
+    if (s == 4) {
+        const Vector even = (w0 + w2) / 2, odd = w1 / 2;
+        D(1) = even + odd, D(2) = even - odd, D(3) = w2;
+    } else {
+        const Vector w3 = D(3), w4 = D(4), even = (w0 + w2 + w4) / 6, odd = (w1 + w3) / 6;
+        const Vector far = (w0 + 4 * w2 + 16 * w4) / 24, more = (w1 + 4 * w3) / 12;
+        D(0) = w0 / 4, D(1) = -even - odd, D(2) = odd - even;
+        D(3) = far + more, D(4) = far - more, D(5) = w4;
+    }
+}
+
+/* G'q: */
+INLINE void kernel_of(const int s, const int apart, Vector *d) {
+    const Vector sum = D(1) + D(2), less = D(1) - D(2);
+    if (s == 4) {
+        D(0) += sum / 2, D(1) = less / 2, D(2) = sum / 2 + D(3);
+    } else {
+        const Vector far = D(3) + D(4), more = D(3) - D(4);
+        D(0) = D(0) / 4 - sum / 6 + far / 24;
+        D(1) = more / 12 - less / 6;
+        D(2) = (far - sum) / 6;
+        D(3) = more / 3 - less / 6;
+        D(4) = 2 * far / 3 - sum / 6 + D(5);
+    }
+#undef D
+}
+
+/* Both ways: columns of a block of `rows` × `columns` numbers, then all rows of what they make. */
+#define BOTH(function, d, columns, rows)                                                   \
+    for (int one = 0; one < (columns); one++) function(s, MOST, (d) + one);                \
+    for (int one = 0; one < (rows); one++) function(s, 1, (d) + MOST * one);
+
+#define TILES                                                                              \
+    const int64_t down = (n->high + 1) / 2, along = (n->wide + 1) / 2, count = end - begin; \
+    for (int64_t tile = begin; tile < end; tile++)
+#define AT                                                                                 \
+    const int64_t image = tile / (down * along);                                           \
+    const int64_t y0 = tile / along % down * 2, x0 = tile % along * 2;
+#define CHANNELS for (int64_t c = 0; c < channels; c += LANES)
+#define BLOCK(size)                                                                        \
+    for (int i = 0; i < (size); i++)                                                       \
+        for (int k = 0; k < (size); k++)
+#define NUMBER(u) ((u) + ((i * s + k) * count + tile - begin) * channels + c)
+
+INLINE void windows(const int s, const Tiling *n, int64_t channels, int64_t begin, int64_t end,
+                    const REAL *x, REAL *u) {
+    TILES {
+        AT;
+        const REAL *from[MOST * MOST];
+        BLOCK(s) {
+            const int64_t y = y0 - n->padding_y + i, z = x0 - n->padding_x + k;
+            const int inside = y >= 0 && y < n->height && z >= 0 && z < n->width;
+            from[MOST * i + k] =
+                inside ? x + ((image * n->height + y) * n->width + z) * channels : 0;
+        }
+        CHANNELS {
+            Vector d[MOST * MOST];
+            BLOCK(s) {
+                const REAL *own = from[MOST * i + k];
+                d[MOST * i + k] = own ? load(own + c) : (Vector){0};
+            }
+            BOTH(window, d, s, s)
+            BLOCK(s) store(NUMBER(u), d[MOST * i + k]);
+        }
+    }
+}
+
+INLINE void tiles(const int s, const Tiling *n, int64_t channels, int64_t begin, int64_t end,
+                  const REAL *maps, REAL *u) {
+    TILES {
+        AT;
+        CHANNELS {
+            Vector d[MOST * MOST];
+            BLOCK(2) {
+                const int inside = y0 + i < n->high && x0 + k < n->wide;
+                const int64_t at = (image * n->high + y0 + i) * n->wide + x0 + k;
+                d[MOST * i + k] = inside ? load(maps + at * channels + c) : (Vector){0};
+            }
+            BOTH(tile_numbers, d, 2, s)
+            BLOCK(s) store(NUMBER(u), d[MOST * i + k]);
+        }
+    }
+}
+
+INLINE void maps_of(const int s, const Tiling *n, int64_t channels, int64_t begin, int64_t end,
+                    const REAL *u, const REAL *bias, REAL *maps) {
+    TILES {
+        AT;
+        CHANNELS {
+            Vector d[MOST * MOST];
+            BLOCK(s) d[MOST * i + k] = load(NUMBER(u));
+            BOTH(tile_of, d, s, 2)
+            BLOCK(2) {
+                const int64_t at = (image * n->high + y0 + i) * n->wide + x0 + k;
+                if (y0 + i < n->high && x0 + k < n->wide)
+                    store(maps + at * channels + c, d[MOST * i + k] + load(bias + c));
+            }
+        }
+    }
+}
+
+INLINE void kernels(const int s, int64_t count, int turned, const REAL *w, REAL *v) {
+    const int size = s - 1;
+    for (int64_t at = 0; at < count; at += LANES) {
+        Vector d[MOST * MOST];
+        BLOCK(size) {
+            const int number = turned ? size * size - 1 - (i * size + k) : i * size + k;
+            for (int64_t lane = 0; lane < LANES; lane++)
+                d[MOST * i + k][lane] = w[(at + lane) * size * size + number];
+        }
+        BOTH(kernel_numbers, d, size, s)
+        BLOCK(s) store(v + (i * s + k) * count + at, d[MOST * i + k]);
+    }
+}
+
+INLINE void kernels_of(const int s, int64_t count, const REAL *q, REAL *w) {
+    const int size = s - 1;
+    for (int64_t at = 0; at < count; at += LANES) {
+        Vector d[MOST * MOST];
+        BLOCK(s) d[MOST * i + k] = load(q + (i * s + k) * count + at);
+        BOTH(kernel_of, d, s, size)
+        BLOCK(size) for (int64_t lane = 0; lane < LANES; lane++)
+            w[(at + lane) * size * size + i * size + k] = d[MOST * i + k][lane];
+    }
+}
+
+#define EITHER(kernel, function, ...)                                                      \
+    if ((kernel) == 3)                                                                     \
+        function(4, __VA_ARGS__);                                                          \
+    else                                                                                   \
+        function(6, __VA_ARGS__);
+
+/* The numbers B'dB of the windows of some tiles. */
+void winograd_windows(const Tiling *n, int64_t channels, int64_t begin, int64_t end,
+                      const REAL *x, REAL *u) {
+    EITHER(n->kernel, windows, n, channels, begin, end, x, u)
+}
+
+/* The numbers AyA' of some tiles of maps. */
+void winograd_tiles(const Tiling *n, int64_t channels, int64_t begin, int64_t end,
+                    const REAL *maps, REAL *u) {
+    EITHER(n->kernel, tiles, n, channels, begin, end, maps, u)
+}
+
+/* Some tiles of maps: A'mA + b. */
+void winograd_maps(const Tiling *n, int64_t channels, int64_t begin, int64_t end, const REAL *u,
+                   const REAL *bias, REAL *maps) {
+    EITHER(n->kernel, maps_of, n, channels, begin, end, u, bias, maps)
+}
+
+/* The numbers GwG' of so many kernels, or of the same turned round: (S·S, count). */
+void winograd_kernels(const Tiling *n, int64_t count, int64_t turned, const REAL *w, REAL *v) {
+    EITHER(n->kernel, kernels, count, (int)turned, w, v)
+}
+
+/* The transpose: G'qG. */
+void winograd_kernels_back(const Tiling *n, int64_t count, const REAL *q, REAL *w) {
+    EITHER(n->kernel, kernels_of, count, q, w)
+}
