@@ -21,6 +21,9 @@ from .traced.layers import FastLayers
 
 PART_BYTES = 2**21  # of the largest layer's result for a part of a minibatch
 
+Parts = Iterable[tuple[Tensor, Tensor]]
+"""Inputs and labels of parts of a minibatch."""
+
 
 class Vectorised:
     """The losses of J networks of one architecture.
@@ -89,27 +92,43 @@ class Vectorised:
             return self._once(weights, inputs, labels, loss)
         networks, share_size = len(next(iter(weights.values()))), math.ceil(len(labels) / threads)
         shares = Groups(len(labels), share_size, threads if threads > 1 else 0)
+        of_parts = self._by_hand if self.stacked.has_gradients else self._by_autograd
 
         def both(leaves: Sequence[Tensor]) -> list[Tensor]:
             """The losses and their gradients."""
-
-            def part(examples: range) -> list[Tensor]:
-                named = zip(weights, leaves, strict=True)
-                own = {name: leaf.detach().requires_grad_() for name, leaf in named}
-                chosen = slice(examples.start, examples.stop)
-                with torch.enable_grad():
-                    each = self._once(own, inputs[chosen], labels[chosen], loss)
-                    each = each * (len(examples) / len(labels))
-                    found = torch.autograd.grad(each.sum(), [*own.values()], materialize_grads=True)
-                return [each.detach(), *found]
+            own = {name: leaf.detach() for name, leaf in zip(weights, leaves, strict=True)}
 
             def share(examples: range, _: object) -> list[Tensor]:
                 parts = Groups(len(examples), self._part(networks), 0).numbers
-                return _sums(part(examples[n.start : n.stop]) for n in parts)
+                slices = (slice(examples[n.start], examples[n.stop - 1] + 1) for n in parts)
+                return of_parts(own, ((inputs[n], labels[n]) for n in slices), loss, len(labels))
 
             return _sums(shares.each(share))
 
         return PrecomputedGradient.apply(both, *weights.values())  # pyright: ignore[reportReturnType]
+
+    def _by_hand(self, weights: Weights, parts: Parts, loss: Loss, examples: int) -> list[Tensor]:
+        """The shares of parts in the mean losses, and in their gradients: layer by layer."""
+        assert self.stacked
+        to = {name: torch.zeros_like(w) for name, w in weights.items()}
+        each = [
+            self.stacked.add_gradients(weights, x, y, loss, len(y) / examples, to) for x, y in parts
+        ]
+        return [torch.stack(each).sum(0), *to.values()]
+
+    def _by_autograd(
+        self, weights: Weights, parts: Parts, loss: Loss, examples: int
+    ) -> list[Tensor]:
+        """The same for networks of other layers."""
+
+        def part(x: Tensor, y: Tensor) -> list[Tensor]:
+            own = {name: w.detach().requires_grad_() for name, w in weights.items()}
+            with torch.enable_grad():
+                each = self._once(own, x, y, loss) * (len(y) / examples)
+                found = torch.autograd.grad(each.sum(), [*own.values()], materialize_grads=True)
+            return [each.detach(), *found]
+
+        return _sums(part(x, y) for x, y in parts)
 
     def _once(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
         """The losses, once differentiable: of one network, by its fastest layers."""

@@ -413,10 +413,11 @@ static void from_vectors(const Shape *s, const REAL *vectors, REAL *w, int64_t c
                     *w++ = vectors[(o * s->rows + r) * row + k * s->in + c];
 }
 
-typedef struct {
-    int32_t first;  /* number of its window in the padded image */
-    int32_t pooled; /* pixel of the pooled map */
-} Pixel;
+/* A pixel that is chosen: its number in the pooled map, and that of its window in the padded image,
+ * in the upper and the lower half of one number. */
+typedef int64_t Pixel;
+INLINE int64_t pooled(Pixel pixel) { return pixel >> 32; }
+INLINE int64_t window(Pixel pixel) { return (int32_t)pixel; }
 
 typedef struct {
     int64_t pitch, plane; /* of an image with its padding */
@@ -463,10 +464,20 @@ INLINE int64_t list(const Few *f, const uint8_t *index) {
     int64_t count = 0;
     for (int64_t q = 0; q < f->map; q++) {
         const uint8_t chosen = index[q];
-        f->pixels[count] = (Pixel){f->first[q] + f->away[chosen], (int32_t)q};
+        f->pixels[count] = q << 32 | (uint32_t)(f->first[q] + f->away[chosen]);
         count += chosen != NOTHING;
     }
     return count;
+}
+
+/* The sum of those pixels, in four parts, as an addition has to wait for the one before. */
+INLINE REAL sum(const REAL *g, const Pixel *pixels, int64_t count) {
+    REAL part[4] = {0};
+    int64_t p = 0;
+    for (; p + 4 <= count; p += 4)
+        for (int i = 0; i < 4; i++) part[i] += g[pooled(pixels[p + i])];
+    for (; p < count; p++) part[0] += g[pooled(pixels[p])];
+    return part[0] + part[1] + (part[2] + part[3]);
 }
 
 #define SOME 10 /* vectors of a kernel at once */
@@ -477,7 +488,7 @@ INLINE void dots(const int vectors, const int64_t *distance, const REAL *x, cons
 #pragma GCC unroll 16
     for (int v = 0; v < vectors; v++) kernel[v] = load(w + v * LANES);
     for (int64_t p = 0; p < count; p++) {
-        const REAL *from = x + pixels[p].first;
+        const REAL *from = x + window(pixels[p]);
         vec even = {0}, odd = {0};
 #pragma GCC unroll 16
         for (int v = 0; v < vectors; v++) {
@@ -485,7 +496,7 @@ INLINE void dots(const int vectors, const int64_t *distance, const REAL *x, cons
             if (v % 2) odd += product; else even += product;
         }
         even += odd;
-        y[pixels[p].pooled] += total(even);
+        y[pooled(pixels[p])] += total(even);
     }
 }
 
@@ -500,8 +511,8 @@ INLINE void gather(const int vectors, const int64_t *distance, const REAL *x, RE
     for (int v = 0; v < more; v++) second[v] = (vec){0};
     int64_t p = 0;
     for (; more && p + 1 < count; p += 2) {
-        const REAL *from = x + pixels[p].first, *next = x + pixels[p + 1].first;
-        const REAL value = g[pixels[p].pooled], other = g[pixels[p + 1].pooled];
+        const REAL *from = x + window(pixels[p]), *next = x + window(pixels[p + 1]);
+        const REAL value = g[pooled(pixels[p])], other = g[pooled(pixels[p + 1])];
 #pragma GCC unroll 16
         for (int v = 0; v < more; v++) {
             kernel[v] += value * load(from + distance[v]);
@@ -509,8 +520,8 @@ INLINE void gather(const int vectors, const int64_t *distance, const REAL *x, RE
         }
     }
     for (; p < count; p++) {
-        const REAL *from = x + pixels[p].first;
-        const REAL value = g[pixels[p].pooled];
+        const REAL *from = x + window(pixels[p]);
+        const REAL value = g[pooled(pixels[p])];
 #pragma GCC unroll 16
         for (int v = 0; v < vectors; v++) kernel[v] += value * load(from + distance[v]);
     }
@@ -550,7 +561,7 @@ static int few_forward(const Shape *s, int64_t networks, int64_t images, const R
             for (int64_t o = 0; o < s->out; o++, y += f.map, index += f.map) {
                 const int64_t count = list(&f, index);
                 memset(y, 0, sizeof(REAL) * (size_t)f.map);
-                for (int64_t p = 0; p < count; p++) y[f.pixels[p].pooled] = b[j * s->out + o];
+                for (int64_t p = 0; p < count; p++) y[pooled(f.pixels[p])] = b[j * s->out + o];
                 PARTS(dots, f.image, f.kernels + o * f.count * LANES, y)
             }
         }
@@ -692,9 +703,7 @@ static int few_weights(const Shape *s, int64_t networks, int64_t images, const R
             innermost(s, x + j * of_network + n * of_image, f.image, f.pitch);
             for (int64_t o = 0; o < s->out; o++, g += f.map, index += f.map) {
                 const int64_t count = list(&f, index);
-                REAL sum = 0;
-                for (int64_t p = 0; p < count; p++) sum += g[f.pixels[p].pooled];
-                b[j * s->out + o] += sum;
+                b[j * s->out + o] += sum(g, f.pixels, count);
                 PARTS(gather, f.image, f.kernels + o * f.count * LANES, g)
             }
         }
