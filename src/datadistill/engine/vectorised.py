@@ -20,6 +20,7 @@ from .stacked import Stacked, stacked
 from .traced.layers import FastLayers
 
 PART_BYTES = 2**21  # of the largest layer's result for a part of a minibatch
+CHAIN_BYTES = 5 * PART_BYTES  # the same where no graph keeps that layer's result
 
 Parts = Iterable[tuple[Tensor, Tensor]]
 """Inputs and labels of parts of a minibatch."""
@@ -143,8 +144,9 @@ class Vectorised:
         assert self.stacked
         size = self.stacked.widest * networks * self.network.dtype.itemsize
         weights = sum(w.numel() for w in self.network.weights.values()) * networks
-        # Each part has a gradient of its own to be added up.
-        most = max(PART_BYTES, 4 * weights * self.network.dtype.itemsize)
+        # Each part has a gradient of its own to be added up. Of a chain little else is kept.
+        room = CHAIN_BYTES if self.stacked.has_gradients else PART_BYTES
+        most = max(room, 4 * weights * self.network.dtype.itemsize)
         return whole_vectors(most // size)
 
 
