@@ -7,6 +7,7 @@ more than rounding.
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from .choice import EngineName, chosen, using
 from .groups import Groups
 from .kernels import LANES
 from .precomputed import PrecomputedGradient
+from .small import FEW_NUMBERS, numbers_of_an_operation
 from .stacked import Stacked, stacked
 from .traced.layers import FastLayers
 
@@ -68,11 +70,19 @@ class Vectorised:
     def together(self, *, traced: bool) -> bool:
         """Whether updates of several networks are faster side by side.
 
-        Of those that are traced only those by C kernels are: torch computes matrices one after the
-        other in less time than stacks of them.
+        Of those that are traced only those by C kernels are, and those of many small operations:
+        torch computes large matrices one after the other in less time than stacks of them.
         """
         by_kernels = self.stacked is not None and self.stacked.by_kernels
-        return self.side_by_side and (by_kernels or not traced)
+        return self.side_by_side and (by_kernels or not traced or self.small)
+
+    @cached_property
+    def small(self) -> bool:
+        """Whether operations are so small that to call them takes longer than to make them."""
+        traceable = self.network.side_by_side and not self.network.recurrent
+        if self.stacked or not traceable or self._name == "plain":
+            return False
+        return numbers_of_an_operation(self.network) < FEW_NUMBERS
 
     def losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
         """Returns ℓ(x, θ_j) for each of J networks, shape (J,); twice differentiable."""
@@ -90,7 +100,11 @@ class Vectorised:
         Where no layer mixes examples, they are taken part by part, by so many threads.
         """
         if self.stacked is None:
-            return self._once(weights, inputs, labels, loss)
+            if not self.small:
+                return self._once(weights, inputs, labels, loss)
+            each = range(len(next(iter(weights.values()))))
+            alone = ({name: w[j : j + 1] for name, w in weights.items()} for j in each)
+            return torch.cat([self._once(own, inputs, labels, loss) for own in alone])
         networks, share_size = len(next(iter(weights.values()))), math.ceil(len(labels) / threads)
         shares = Groups(len(labels), share_size, threads if threads > 1 else 0)
         of_parts = self._by_hand if self.stacked.has_gradients else self._by_autograd
