@@ -127,7 +127,7 @@ class FastEngine:
     ) -> Tape:
         """A tape that keeps as many weights and graphs as there is room for."""
         graphs, functions = 1, self._traced(learner, steps)
-        measurable = self.vectorised.stacked or len(steps[0].inputs) == 1
+        measurable = self.vectorised.stacked or functions or len(steps[0].inputs) == 1
         if measurable and not self.micro_batch and not self.compiled and not segments:
             graphs = self._budget.graphs(functions or self, learner, steps[0], len(steps))
         recorder = functions or self
@@ -185,7 +185,7 @@ class FastEngine:
         """The updates as straight-line code, where that is worth while and can be had."""
         fast = self.vectorised.stacked
         fast = fast if fast and fast.by_kernels else None  # others are faster as they are
-        several = len(steps[0].inputs) > 1 and not fast
+        several = len(steps[0].inputs) > 1 and not fast and not self.vectorised.small
         shapes = {(step.inputs.shape, step.labels.shape) for step in steps}
         if several or len(shapes) > 1 or not self._traces or not worth_tracing(len(steps)):
             return None

@@ -7,6 +7,7 @@ would be copied into a stack of zeros, with the channels first.
 
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -22,8 +23,8 @@ ELEMENTWISE: set[object] = {
     *(torch.tanh, torch.sigmoid, F.leaky_relu, F.elu, F.gelu, F.softplus),
     *("tanh", "sigmoid"),
     *(nn.Tanh, nn.Sigmoid, nn.LeakyReLU, nn.ELU, nn.GELU, nn.Softplus),
-    *(nn.Identity, nn.Dropout, nn.Dropout2d),  # dropout is off outside training mode
 }
+SAME: set[object] = {nn.Identity, nn.Dropout, nn.Dropout2d}
 MAX_POOLING: set[object] = {F.max_pool2d, nn.MaxPool2d}
 POOLING: set[object] = {
     *MAX_POOLING,
@@ -69,44 +70,47 @@ def convolution(layer: nn.Conv2d, names: Names) -> Compute:
     return compute
 
 
-def plain_convolution(made: Layer, names: Names) -> Compute:
-    """A convolution for which there is a kernel, which may pool too."""
+@dataclass(frozen=True)
+class WithWeights:
+    """A layer that is bilinear: linear, or a convolution for which there is a kernel."""
 
-    def compute(weights: Weights, inputs: Tensor) -> Tensor:
-        return bilinear(made, inputs, *names.of(weights))
+    layer: Layer
+    names: Names
 
-    return compute
+    def __call__(self, weights: Weights, x: Tensor) -> Tensor:
+        """The layer's result."""
+        return bilinear(self.layer, x, *self.names.of(weights))
 
 
-def linear(names: Names) -> Compute:
+def linear(names: Names) -> WithWeights:
     """A linear layer of rows."""
-
-    def compute(weights: Weights, rows: Tensor) -> Tensor:
-        return bilinear(_LINEAR, rows, *names.of(weights))
-
-    return compute
+    return WithWeights(_LINEAR, names)
 
 
-class _Linear:
+class Linear:
     """The maps of a linear layer, in the order of factors that takes BLAS least time.
 
     Few rows stay on the left: with few columns on the right it takes up to five times as long.
     """
 
     def __call__(self, x: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, Maps]:
+        """Y and the maps."""
         return self.forward(x, w, b), self
 
     def forward(self, x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+        """Y = w·x + b."""
         return torch.baddbmm(b.unsqueeze(1), x, w.mT)
 
     def images(self, g: Tensor, w: Tensor) -> Tensor:
+        """The gradient of x."""
         return torch.bmm(g, w)
 
     def weights(self, x: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+        """The gradients of w and b."""
         return torch.bmm(g.mT, x), g.sum(1)
 
 
-_LINEAR = _Linear()
+_LINEAR = Linear()
 
 
 def group_norm(layer: nn.GroupNorm, names: Names | None) -> Compute:
@@ -149,14 +153,16 @@ def response_norm(layer: nn.LocalResponseNorm, like: Tensor, channels: int) -> C
     return compute
 
 
-def relu(*, may_overwrite: bool) -> Compute:
+@dataclass(frozen=True)
+class Relu:
     """ReLU, in place of its source where nothing else needs that."""
 
-    def compute(_: Weights, result: Tensor) -> Tensor:
-        overwrite = may_overwrite and not torch.is_grad_enabled()
-        return result.relu_() if overwrite else result.relu()
+    may_overwrite: bool
 
-    return compute
+    def __call__(self, _: Weights, result: Tensor) -> Tensor:
+        """The layer's result."""
+        overwrite = self.may_overwrite and not torch.is_grad_enabled()
+        return result.relu_() if overwrite else result.relu()
 
 
 def elementwise(function: Callable[[Tensor], Tensor]) -> Compute:
@@ -166,6 +172,11 @@ def elementwise(function: Callable[[Tensor], Tensor]) -> Compute:
         return function(result)
 
     return compute
+
+
+def same(_: Weights, result: Tensor) -> Tensor:
+    """What there is: dropout is off outside training mode."""
+    return result
 
 
 def flattening(_: Weights, result: Tensor) -> Tensor:

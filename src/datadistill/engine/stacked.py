@@ -11,10 +11,12 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, fx, nn
+from torch.func import vmap
 
 from ..core.network import Loss, Network, Weights
 from ..core.random import stream
 from . import layers
+from .chain import Chain, chain
 from .choice import may_use_kernels
 from .kernels import (
     NARROW,
@@ -60,6 +62,7 @@ class Stacked:
         self._program = _Program(network.module(), network.example)
         self.widest, self.narrow = self._program.widest, self._program.narrow
         self.kernels, self.by_kernels = self._program.kernels, self._program.by_kernels
+        self._chain = self._program.chain
 
     def __call__(self, weights: Weights, inputs: Tensor) -> Tensor:
         """Returns the outputs (J, N, …) of J networks for the same N inputs."""
@@ -73,12 +76,36 @@ class Stacked:
     def own_losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
         """Returns ℓ(x_j, θ_j), each network on inputs (J, N, …) and labels of its own."""
         outputs = self._outputs(weights, inputs)
-        return torch.stack([loss(*pair) for pair in zip(outputs, labels, strict=True)])
+        if len(outputs) > 1:
+            return vmap(loss)(outputs, labels)
+        return loss(outputs[0], labels[0]).unsqueeze(0)
+
+    @property
+    def has_gradients(self) -> bool:
+        """Whether :meth:`add_gradients` can be called."""
+        return self._chain is not None
+
+    def add_gradients(
+        self,
+        weights: Weights,
+        inputs: Tensor,
+        labels: Tensor,
+        loss: Loss,
+        share: float,
+        to: Weights,
+    ) -> Tensor:
+        """Returns ``share`` · ℓ(x, θ_j), and adds its gradients to others, without autograd."""
+        assert self._chain
+        inputs = inputs.expand(len(next(iter(weights.values()))), *inputs.shape)
+        return self._chain.add_gradients(self._all(weights), inputs, labels, loss, share, to)
 
     def _outputs(self, weights: Weights, inputs: Tensor) -> Tensor:
-        networks = len(inputs)
-        shared = {name: c.expand(networks, *c.shape) for name, c in self._constants.items()}
-        return self._program({**shared, **weights}, inputs)
+        return self._program(self._all(weights), inputs)
+
+    def _all(self, weights: Weights) -> Weights:
+        """With those weights that all networks share."""
+        networks = len(next(iter(weights.values())))
+        return {**{n: c.expand(networks, *c.shape) for n, c in self._constants.items()}, **weights}
 
 
 _known: WeakKeyDictionary[Network, dict[bool, Stacked | None]] = WeakKeyDictionary()
@@ -149,6 +176,13 @@ class _Program:
             call.over.append(source)
 
     @property
+    def chain(self) -> Chain | None:
+        """The layers as a chain, if that is what they are."""
+        sources = [self._inputs, *(call.result for call in self._calls)]
+        in_turn = all(call.sources == [s] for call, s in zip(self._calls, sources, strict=False))
+        return chain([call.compute for call in self._calls]) if in_turn else None
+
+    @property
     def by_kernels(self) -> bool:
         """Whether there are convolutions, and kernels compute all of them."""
         return bool(self.kernels and self.kernels.functions) and not self._by_torch
@@ -209,7 +243,9 @@ class _Program:
         if kind in layers.RELU:
             source = node.all_input_nodes[0]
             fresh = self._kind(source) in (nn.Conv2d, nn.Linear, *layers.MAX_POOLING)
-            return layers.relu(may_overwrite=fresh and len(source.users) == 1)
+            return layers.Relu(fresh and len(source.users) == 1)
+        if kind in layers.SAME:
+            return layers.same
         if kind in layers.ELEMENTWISE:
             return layers.elementwise(function)
         if kind in layers.POOLING and len(shape) == 4:
@@ -234,7 +270,7 @@ class _Program:
             )
             if made:
                 self._done.update(absorbed)
-                return result, layers.plain_convolution(made, self._weights_of(layer))
+                return result, layers.WithWeights(made, self._weights_of(layer))
         self._by_torch = True
         self.narrow &= layer.in_channels * layer.out_channels <= NARROW**2
         return node, layers.convolution(layer, self._weights_of(layer))

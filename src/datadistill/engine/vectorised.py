@@ -7,6 +7,7 @@ more than rounding.
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -16,10 +17,15 @@ from .choice import EngineName, chosen, using
 from .groups import Groups
 from .kernels import LANES
 from .precomputed import PrecomputedGradient
+from .small import FEW_NUMBERS, numbers_of_an_operation
 from .stacked import Stacked, stacked
 from .traced.layers import FastLayers
 
 PART_BYTES = 2**21  # of the largest layer's result for a part of a minibatch
+CHAIN_BYTES = 5 * PART_BYTES  # the same where no graph keeps that layer's result
+
+Parts = Iterable[tuple[Tensor, Tensor]]
+"""Inputs and labels of parts of a minibatch."""
 
 LARGE_RESULT = 4096
 """Numbers for one example: for ten of them, more than the 128 KiB that glibc keeps to itself."""
@@ -72,11 +78,19 @@ class Vectorised:
     def together(self, *, traced: bool) -> bool:
         """Whether updates of several networks are faster side by side.
 
-        Of those that are traced only those by C kernels are: torch computes matrices one after the
-        other in less time than stacks of them.
+        Of those that are traced only those by C kernels are, and those of many small operations:
+        torch computes large matrices one after the other in less time than stacks of them.
         """
         by_kernels = self.stacked is not None and self.stacked.by_kernels
-        return self.side_by_side and (by_kernels or not traced)
+        return self.side_by_side and (by_kernels or not traced or self.small)
+
+    @cached_property
+    def small(self) -> bool:
+        """Whether operations are so small that to call them takes longer than to make them."""
+        traceable = self.network.side_by_side and not self.network.recurrent
+        if self.stacked or not traceable or self._name == "plain":
+            return False
+        return numbers_of_an_operation(self.network) < FEW_NUMBERS
 
     def losses(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
         """Returns ℓ(x, θ_j) for each of J networks, shape (J,); twice differentiable."""
@@ -94,30 +108,50 @@ class Vectorised:
         Where no layer mixes examples, they are taken part by part, by so many threads.
         """
         if self.stacked is None:
-            return self._once(weights, inputs, labels, loss)
+            if not self.small:
+                return self._once(weights, inputs, labels, loss)
+            each = range(len(next(iter(weights.values()))))
+            alone = ({name: w[j : j + 1] for name, w in weights.items()} for j in each)
+            return torch.cat([self._once(own, inputs, labels, loss) for own in alone])
         networks, share_size = len(next(iter(weights.values()))), math.ceil(len(labels) / threads)
         shares = Groups(len(labels), share_size, threads if threads > 1 else 0)
+        of_parts = self._by_hand if self.stacked.has_gradients else self._by_autograd
 
         def both(leaves: Sequence[Tensor]) -> list[Tensor]:
             """The losses and their gradients."""
-
-            def part(examples: range) -> list[Tensor]:
-                named = zip(weights, leaves, strict=True)
-                own = {name: leaf.detach().requires_grad_() for name, leaf in named}
-                chosen = slice(examples.start, examples.stop)
-                with torch.enable_grad():
-                    each = self._once(own, inputs[chosen], labels[chosen], loss)
-                    each = each * (len(examples) / len(labels))
-                    found = torch.autograd.grad(each.sum(), [*own.values()], materialize_grads=True)
-                return [each.detach(), *found]
+            own = {name: leaf.detach() for name, leaf in zip(weights, leaves, strict=True)}
 
             def share(examples: range, _: object) -> list[Tensor]:
                 parts = Groups(len(examples), self._part(networks), 0).numbers
-                return _sums(part(examples[n.start : n.stop]) for n in parts)
+                slices = (slice(examples[n.start], examples[n.stop - 1] + 1) for n in parts)
+                return of_parts(own, ((inputs[n], labels[n]) for n in slices), loss, len(labels))
 
             return _sums(shares.each(share))
 
         return PrecomputedGradient.apply(both, *weights.values())  # pyright: ignore[reportReturnType]
+
+    def _by_hand(self, weights: Weights, parts: Parts, loss: Loss, examples: int) -> list[Tensor]:
+        """The shares of parts in the mean losses, and in their gradients: layer by layer."""
+        assert self.stacked
+        to = {name: torch.zeros_like(w) for name, w in weights.items()}
+        each = [
+            self.stacked.add_gradients(weights, x, y, loss, len(y) / examples, to) for x, y in parts
+        ]
+        return [torch.stack(each).sum(0), *to.values()]
+
+    def _by_autograd(
+        self, weights: Weights, parts: Parts, loss: Loss, examples: int
+    ) -> list[Tensor]:
+        """The same for networks of other layers."""
+
+        def part(x: Tensor, y: Tensor) -> list[Tensor]:
+            own = {name: w.detach().requires_grad_() for name, w in weights.items()}
+            with torch.enable_grad():
+                each = self._once(own, x, y, loss) * (len(y) / examples)
+                found = torch.autograd.grad(each.sum(), [*own.values()], materialize_grads=True)
+            return [each.detach(), *found]
+
+        return _sums(part(x, y) for x, y in parts)
 
     def _once(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
         """The losses, once differentiable: of one network, by its fastest layers."""
@@ -132,8 +166,9 @@ class Vectorised:
         assert self.stacked
         size = self.stacked.widest * networks * self.network.dtype.itemsize
         weights = sum(w.numel() for w in self.network.weights.values()) * networks
-        # Each part has a gradient of its own to be added up.
-        most = max(PART_BYTES, 4 * weights * self.network.dtype.itemsize)
+        # Each part has a gradient of its own to be added up. Of a chain little else is kept.
+        room = CHAIN_BYTES if self.stacked.has_gradients else PART_BYTES
+        most = max(room, 4 * weights * self.network.dtype.itemsize)
         return whole_vectors(most // size)
 
 

@@ -127,7 +127,7 @@ def traced(
 
     Args:
         network: The architecture.
-        fast: The same layer by layer, if its layers are known; otherwise it is one network.
+        fast: The same layer by layer, if its layers are known.
         objective: What has the inner loss.
         weights: The weights of as many networks as are computed side by side.
         step: A step of each.
@@ -139,7 +139,9 @@ def traced(
     for own, shapes, found in known:
         if own is objective and shapes == like:
             return found
-    own_losses = fast.own_losses if fast else partial(_one_network, network)
+    alone = fast is None and len(step.inputs) == 1
+    several = fast.own_losses if fast else network.own_losses
+    own_losses = partial(_one_network, network) if alone else several
 
     def losses(weights: Weights, inputs: Tensor, labels: Tensor) -> Tensor:
         return own_losses(weights, inputs, labels, objective.inner_loss)
@@ -147,7 +149,7 @@ def traced(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            found = trace(losses, weights, step)
+            found = trace(losses, weights, step, fast_layers=alone or fast is not None)
         except Exception:  # there are as many as there are modules
             found = None
     known.append((objective, like, found))
@@ -169,8 +171,17 @@ def _step_by_step(network: Network) -> AbstractContextManager[object]:
     return torch.backends.mkldnn.flags(enabled=False) if network.recurrent else nullcontext()
 
 
-def trace(losses: Losses, weights: Weights, step: Step) -> TracedFunctions | None:
-    """Traces ∇ℓ and its products; None if the graph is too long or gives something else."""
+def trace(
+    losses: Losses, weights: Weights, step: Step, *, fast_layers: bool = True
+) -> TracedFunctions | None:
+    """Traces ∇ℓ and its products; None if the graph is too long or gives something else.
+
+    Args:
+        losses: ℓ.
+        weights: Weights of the shapes that are wanted.
+        step: Likewise a step.
+        fast_layers: Whether layers may be replaced by faster ones, which vmap cannot have.
+    """
     names = [*weights]
     count = len(names)
 
@@ -187,7 +198,7 @@ def trace(losses: Losses, weights: Weights, step: Step) -> TracedFunctions | Non
 
     theta = {name: w + 0.1 * _noise(name, w) for name, w in weights.items()}
     u = {name: _noise(f"u of {name}", w) for name, w in weights.items()}
-    with boxes() as table, FastLayers():
+    with boxes() as table, FastLayers() if fast_layers else nullcontext():
         module = make_fx(joint)(*theta.values(), step.inputs, step.labels, *u.values())
         if len(module.graph.nodes) > MOST_NODES:
             return None
