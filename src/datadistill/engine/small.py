@@ -12,8 +12,9 @@ from ..core.network import Network
 IMAGES = 10
 """Images in a step, as most have them: what is found must not depend on the step."""
 FEW_NUMBERS = 8_000
-"""Of fewer numbers an operation takes less time than the call of it: stacks of four networks were
-measured to take 0.7 times as long as one after the other, and 1.1 times of twice as many."""
+"""Of fewer numbers an operation takes less time than the call of it. Chosen between the networks of
+``benchmarks/own_networks.py`` that gained side by side (3,600 to 5,600) and those that lost (from
+10,800): J = 4, one busy machine."""
 
 
 def numbers_of_an_operation(network: Network) -> float:

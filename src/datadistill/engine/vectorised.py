@@ -22,7 +22,7 @@ from .stacked import Stacked, stacked
 from .traced.layers import FastLayers
 
 PART_BYTES = 2**21  # of the largest layer's result for a part of a minibatch
-CHAIN_BYTES = 5 * PART_BYTES  # the same where no graph keeps that layer's result
+CHAIN_BYTES = 2 * PART_BYTES  # the same where no graph keeps that layer's result
 
 Parts = Iterable[tuple[Tensor, Tensor]]
 """Inputs and labels of parts of a minibatch."""
