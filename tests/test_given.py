@@ -177,6 +177,9 @@ def test_what_no_artefact_can_hold_is_refused_before_the_first_outer_step() -> N
     for data in (unnamed(name="n" * 5000), unnamed(class_names=("a", "b" * 5000, "c"))):
         with pytest.raises(DataError, match=r"name of (the data|class 1) has 5,000 characters"):
             distil(data, iterations=many)
+    many_names = unnamed(class_names=tuple(map(str, range(100_001))))
+    with pytest.raises(DataError, match="names 100,001 classes, more than 100,000"):
+        distil(many_names, module=dd.models.Linear(size=8, classes=100_001), iterations=many)
     with pytest.raises(ConfigError, match="200,000 updates, more than 100,000"):
         distil(epochs=200_000, iterations=many)
     with pytest.raises(ConfigError, match=r"steps is 1000000000000\.\nSet steps to less than"):

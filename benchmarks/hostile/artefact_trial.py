@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 import datadistill as dd
 from datadistill.artefact.container import write_container
@@ -29,6 +30,8 @@ DRAWN = 100
 NETWORKS = 8
 FEW = 10
 """Images that are exported one by one."""
+UNWRITABLE = (ValueError, KeyError, RuntimeError, RecursionError, SafetensorError)
+"""What safetensors raises of an artefact for which there is no file, such as a too large header."""
 
 
 class BrokenError(Exception):
@@ -60,7 +63,6 @@ class Trial:
         tensors, header, base = hostile(self._bases, self._seed, number)
         picture = self._picture and number % DRAWN == 0
         before = _memory("VmRSS")
-        Path("/proc/self/clear_refs").write_text("5")  # forgets the largest size so far
         try:
             outcome, how = self._outcome(tensors, header, base, picture=picture), ""
         except BrokenError as error:
@@ -69,7 +71,7 @@ class Trial:
             outcome, how = "untyped", f"{type(error).__name__}: {error}"
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-        if (grown := _memory("VmHWM") - before) > BYTES:
+        if outcome != "unwritten" and (grown := _memory("VmHWM") - before) > BYTES:
             outcome, how = "over_memory", f"{grown / 2**20:.0f} MB {how}"
         setattr(counts, outcome, 1)
         if how:
@@ -82,10 +84,13 @@ class Trial:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "hostile.safetensors")
             try:
-                write_container(path, tensors, header)
-            except (ValueError, KeyError, RuntimeError, RecursionError):
-                return "refused"  # it cannot be written at all
-            # To write it is the work of who sends it.
+                # Copied, since safetensors writes no two tensors that share memory.
+                copies = {name: tensor.clone() for name, tensor in tensors.items()}
+                write_container(path, copies, header)
+            except UNWRITABLE:
+                return "unwritten"
+            # To write it is the work of who sends it: time and memory are those of using it.
+            Path("/proc/self/clear_refs").write_text("5")  # forgets the largest size so far
             signal.setitimer(signal.ITIMER_PROF, self.seconds)
             try:
                 distilled = dd.load(path)

@@ -13,6 +13,7 @@ class Counts:
         tried: Files that were made and used.
         refused: Files that ended in a typed error.
         used: Files that were used to the end without an error.
+        unwritten: Files that the campaign could not write, and so did not use.
         untyped: Files that ended in any other error, or killed the process.
         silent: Files whose change passed without a word although it should not.
         not_finite: Files that gave a result that is not finite.
@@ -24,6 +25,7 @@ class Counts:
     tried: int = 0
     refused: int = 0
     used: int = 0
+    unwritten: int = 0
     untyped: int = 0
     silent: int = 0
     not_finite: int = 0

@@ -11,9 +11,13 @@ import safetensors.torch
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 import datadistill as dd
+from datadistill.artefact import container
+from datadistill.artefact.bounds import VALUES
 from datadistill.artefact.container import KEYS, read_container, write_container
+from datadistill.artefact.header import Header
 from datadistill.errors import ArtefactError, FileError
 
 
@@ -160,6 +164,51 @@ def test_tensors_that_make_no_sense_are_refused(
     write_container(tmp_path / "odd.safetensors", tensors | {name: value}, header)
     with pytest.raises(ArtefactError, match=message):
         dd.load(tmp_path / "odd.safetensors")
+
+
+@pytest.mark.parametrize("field", ["class_names", "engines", "configuration", "extra"])
+@pytest.mark.parametrize("values", [[[]] * VALUES, [[0] * 100] * (VALUES // 100), {}])
+def test_a_header_of_very_many_values_is_refused_before_each_gets_a_message(
+    artefact: Path, tmp_path: Path, field: str, values: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """16 MB of them took 51 s and 9 GB."""
+    tensors, header = read_container(artefact)
+    header[field] = values or {str(number): 0 for number in range(VALUES)}
+    path = tmp_path / "large.safetensors"
+    write_container(path, tensors, header)
+    monkeypatch.setattr(container, "_content_hash", None)  # not even hashed
+    refused(path, path.read_bytes(), f"its header has more than {VALUES:,} values")
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_header_of_millions_of_values_is_not_even_parsed(
+    tmp_path: Path, inside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = json.dumps([[]] * 10**6)
+    text = (
+        json.dumps({"__metadata__": {KEYS["artefact"]: values}}) if inside else f'{{"a":{values}}}'
+    )
+    monkeypatch.setattr(container.json, "loads", None)
+    content = len(text).to_bytes(8, "little") + text.encode()
+    refused(tmp_path / "a.safetensors", content, f"its header has more than {VALUES:,} values")
+
+
+def test_of_many_wrong_engines_one_gets_messages(artefact: Path) -> None:
+    _, header = read_container(artefact)
+    header["engines"] = [{}] * (VALUES // 2)
+    with pytest.raises(ValidationError) as caught:
+        Header.model_validate(header)
+    assert caught.value.error_count() < 20
+
+
+def test_a_header_that_is_too_large_is_refused_before_it_is_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """safetensors itself does not write one of more than 100 MB."""
+    text = b'{"__metadata__":{"datadistill":"' + b"[" * container.HEADER_LIMIT + b'"}}'
+    monkeypatch.setattr(container.json, "loads", None)
+    content = len(text).to_bytes(8, "little") + text
+    refused(tmp_path / "large.safetensors", content, "is not a safetensors file")
 
 
 def test_a_missing_tensor_is_named(artefact: Path, tmp_path: Path) -> None:

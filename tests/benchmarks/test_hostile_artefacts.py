@@ -1,14 +1,19 @@
 """Hostile but correctly hashed artefacts: a small part of ``python -m benchmarks.hostile``."""
 
 import time
+from typing import Any
 
 import pytest
+import torch
 from benchmarks.hostile import artefact_trial
 from benchmarks.hostile.artefact_trial import Trial
 from benchmarks.hostile.artefacts import run
 from benchmarks.hostile.counts import Counts
+from safetensors import SafetensorError
 
 COUNT = 150
+SHARED = 65
+"""An artefact in which one tensor has two names."""
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +60,35 @@ def test_time_is_that_of_using_an_artefact_and_not_of_writing_it(
     monkeypatch.setattr(artefact_trial, slow, slowly)
     monkeypatch.setattr(trial, "seconds", 2.0)
     assert trial(number).over_time == (slow == "_used")
+
+
+def test_memory_is_that_of_using_an_artefact_and_not_of_writing_it(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = artefact_trial.write_container
+
+    def largely(*arguments: Any) -> None:
+        torch.ones(2**26)  # 256 MB
+        real(*arguments)
+
+    number = next(n for n in range(COUNT) if trial(n).used)
+    monkeypatch.setattr(artefact_trial, "write_container", largely)
+    monkeypatch.setattr(artefact_trial, "BYTES", 2**27)
+    assert trial(number).used
+
+
+def test_an_artefact_that_cannot_be_written_is_not_said_to_be_refused(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_large(*_: object) -> None:
+        raise SafetensorError("Error while serializing: header too large")
+
+    monkeypatch.setattr(artefact_trial, "write_container", too_large)
+    assert trial(0) == Counts(tried=1, unwritten=1)
+
+
+def test_tensors_that_share_memory_are_written(trial: Trial) -> None:
+    assert not trial(SHARED).unwritten
 
 
 @pytest.mark.slow

@@ -1,12 +1,16 @@
 """How long, how large and how deep the parts of a header may be."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
 from pydantic import Field
 
 DEPTH = 32
 """How deep the objects and lists of a header may be nested."""
+VALUES = 2**17
+"""How many values a header may have: each may cost a message of a kilobyte if it is wrong."""
+CLASSES = 100_000
+"""How many classes may have names."""
 WHOLE = 2**63
 """Whole numbers are smaller, positive or negative."""
 
@@ -32,6 +36,17 @@ def is_deep(value: object) -> bool:
     return True
 
 
+def is_large(value: object) -> bool:
+    """Whether plain data have more than ``VALUES`` values; no recursion."""
+    left: list[Any] = [value]
+    found = 0
+    while left and found <= VALUES:
+        parts = _parts(left.pop())
+        found += len(parts)
+        left.extend(part for part in parts if isinstance(part, dict | list))
+    return found > VALUES
+
+
 def check_plain(record: Mapping[str, Any]) -> None:
     """Refuses values of a record that are far too large, too long or not finite."""
     layer: list[Any] = [record]
@@ -43,7 +58,7 @@ def check_plain(record: Mapping[str, Any]) -> None:
         layer = [part for one in layer for part in _parts(one)]
 
 
-def _parts(value: Any) -> Iterable[Any]:
+def _parts(value: Any) -> Collection[Any]:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()

@@ -16,6 +16,7 @@ from torch import Tensor
 from ..errors import ArtefactError
 from ..files import write_atomically
 from ..reading import read_regular
+from .bounds import VALUES, is_large
 
 SCHEMA_VERSION = 2
 NEWEST = 3
@@ -76,6 +77,8 @@ def decode(raw: bytes, kind: Kind, path: Path | str) -> tuple[dict[str, Tensor],
         version = header["schema_version"]
     except (ValueError, TypeError, KeyError, RecursionError):
         raise _damaged(path, "its header cannot be read") from None
+    if is_large(header):
+        raise _too_many(path)
     if not isinstance(version, int) or version < 1:
         raise _damaged(path, f"its schema version is {version!r}")
     if version > NEWEST:
@@ -125,6 +128,9 @@ def _split(raw: bytes, path: Path | str) -> tuple[dict[str, Any], memoryview]:
         )
     if len(raw) < 8 + length:
         raise _damaged(path, "it is cut short inside its header")
+    # Texts may hold such characters too, hence the factor. Millions of values parse for seconds.
+    if sum(raw.count(character, 8, 8 + length) for character in (b",", b"[", b"{")) > 4 * VALUES:
+        raise _too_many(path)
     try:
         index = json.loads(raw[8 : 8 + length])
         end = max(
@@ -155,3 +161,9 @@ def _canonical(value: Any) -> str:
 
 def _damaged(path: Path | str, how: str) -> ArtefactError:
     return ArtefactError(f"{path} is damaged: {how}.", "Restore it from a copy, or make it again.")
+
+
+def _too_many(path: Path | str) -> ArtefactError:
+    return ArtefactError(
+        f"{path} is not valid: its header has more than {VALUES:,} values.", "Make it again."
+    )

@@ -9,6 +9,7 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    FailFast,
     Field,
     SerializerFunctionWrapHandler,
     model_serializer,
@@ -180,7 +181,7 @@ class Header(_Record):
     data: Text
     claim: Claim | None
     configuration: dict[str, Any]
-    engines: Engines = ()
+    engines: Annotated[Engines, FailFast()] = ()
     """The engines that computed the data, in order; none if that is not known."""
     versions: dict[str, Text]
 

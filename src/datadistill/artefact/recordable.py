@@ -7,7 +7,7 @@ from ..core.network import Network
 from ..data import LabelledData
 from ..errors import ConfigError, DataError
 from ..models.description import describe
-from .bounds import LETTERS
+from .bounds import CLASSES, LETTERS
 from .checks import UPDATES
 from .header import NormalizationRecord
 
@@ -19,6 +19,11 @@ def check_recordable(network: Network, module: nn.Module, data: LabelledData, up
         raise ConfigError(
             f"The schedule has {updates:,} updates, more than {UPDATES:,}.",
             "Set steps × epochs lower.",
+        )
+    if len(data.class_names or ()) > CLASSES:
+        raise DataError(
+            f"{data.name} names {len(data.class_names or ()):,} classes, more than {CLASSES:,}.",
+            "Merge some, or number them without names.",
         )
     classes = (f"class {number}" for number, _ in enumerate(data.class_names or ()))
     names = {"the data": data.name, **dict(zip(classes, data.class_names or (), strict=True))}

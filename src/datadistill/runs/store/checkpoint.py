@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 from torch import Tensor
 
 from ... import files
@@ -47,7 +47,7 @@ class _Header(_Record):
     last: _Reached | None
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     configuration: dict[str, Any]
-    engines: Engines = ()
+    engines: Annotated[Engines, FailFast()] = ()
     fingerprint: dict[str, str]
     log: Annotated[str, Field(pattern=r"^([0-9a-f]{8})?$")] = ""
     snapshots: tuple[Count, ...] = ()
