@@ -5,13 +5,18 @@ The loop takes networks one after the other, keeps the graphs of all updates, an
 is measured alternately: other load on the machine changes it little. 10 steps × 3 epochs, an outer
 step after the first ones, which wait for nothing to be traced. Shares of the peak are of the
 operations that the loop makes, in our time, relative to a large matrix product on one thread.
+
+The loop has a process of its own: what the library chooses for its process, such as which freed
+memory is kept, is not plain PyTorch.
 """
 
 import math
+import multiprocessing
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -123,21 +128,15 @@ def compare(
         "clip_norm": None,
         **settings,
     }
-    loop, ours = sides(prepare(case.make(), case.shape, networks, **settings))
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    counted = Operations()
-    timed_loop = processor_time(loop)
-
-    def first_counted() -> float:  # in the first turn, which is not timed
-        with nullcontext() if counted.total else counted:
-            return timed_loop()
-
-    try:
-        best = alternately({"loop": first_counted, "ours": processor_time(ours)}, trials)
-        peak = matmul_peak()
-    finally:
-        torch.set_num_threads(threads)
+    with in_own_process(case.make, case.shape, networks, settings) as (operations, loop):
+        _, ours = sides(prepare(case.make(), case.shape, networks, **settings))
+        torch.set_num_threads(1)
+        try:
+            best = alternately({"loop": loop, "ours": processor_time(ours)}, trials)
+            peak = matmul_peak()
+        finally:
+            torch.set_num_threads(threads)
     return {
         "network": name,
         "minibatch": case.minibatch,
@@ -146,7 +145,7 @@ def compare(
         "ours, s": best["ours"],
         "ratio": best["loop"] / best["ours"],
         "at least": case.at_least[networks],
-        "share of peak, %": 100 * counted.total / peak / best["ours"],
+        "share of peak, %": 100 * operations / peak / best["ours"],
         **({"share at least": case.shares[networks]} if networks in case.shares else {}),
     }
 
@@ -164,6 +163,50 @@ def sides(distillation: Distillation) -> tuple[Callable[[], Any], Callable[[], A
         return distillation.distiller.gradient(state, batch)
 
     return loop, ours
+
+
+@contextmanager
+def in_own_process(
+    make: Callable[[], nn.Module],
+    shape: tuple[int, ...],
+    networks: int,
+    settings: Mapping[str, Any],
+) -> Generator[tuple[int, Callable[[], float]]]:
+    """The loop in another process: its operations, and a call that returns its processor time."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    work = (make, shape, networks, dict(settings), there)
+    other = context.Process(target=_loop_on_call, args=work, daemon=True)
+    other.start()
+    there.close()
+
+    def loop() -> float:
+        here.send("once more")
+        return here.recv()
+
+    try:
+        yield here.recv(), loop
+    finally:
+        here.close()
+        other.join()
+
+
+def _loop_on_call(
+    make: Callable[[], nn.Module],
+    shape: tuple[int, ...],
+    networks: int,
+    settings: Mapping[str, Any],
+    parent: Connection,
+) -> None:
+    loop, _ = sides(prepare(make(), shape, networks, **settings, engine="plain"))
+    torch.set_num_threads(1)
+    with Operations() as counted:
+        loop()
+    parent.send(counted.total)
+    timed = processor_time(loop)
+    with suppress(EOFError):
+        while parent.recv():
+            parent.send(timed())
 
 
 def processor_time(work: Callable[[], object]) -> Callable[[], float]:
