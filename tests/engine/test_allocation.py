@@ -27,7 +27,8 @@ def test_freed_memory_is_used_again_and_not_asked_for_anew() -> None:
     done = finished("-c", FAULTS)
     kept, faults = done.stdout.split()
     assert kept == "True"
-    assert int(faults) < 5 * PAGES  # of 150 tensors those that are there at the same time
+    # Without it, all tensors are asked for anew. Three of them are there at the same time.
+    assert int(faults) < 3 * TENSORS * PAGES / 10
 
 
 @glibc

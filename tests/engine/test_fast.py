@@ -78,7 +78,9 @@ def test_threads_parts_and_layers_change_nothing_but_rounding(
             torch.testing.assert_close(other[key], expected, rtol=1e-8, atol=1e-10 * size)
 
 
-def test_networks_are_grouped_by_threads_and_wide_ones_taken_one_by_one() -> None:
+def test_networks_are_grouped_by_threads_and_wide_ones_taken_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     torch.set_num_threads(2)
     narrow, wide, mixed = (Vectorised(distiller(name, 1)[0].network) for name in MODULES)
     assert narrow.groups(5) == Groups(5, 3, 2)
@@ -86,7 +88,10 @@ def test_networks_are_grouped_by_threads_and_wide_ones_taken_one_by_one() -> Non
     assert wide.groups(5) == Groups(5, 1, 2)
     assert wide.groups(1) == Groups(1, 1, 0)
     assert mixed.groups(5) == Groups(5, 5, 0)  # its module serves one thread at a time
-    assert mixed.groups(5, traced=True) == Groups(5, 1, 0)  # without autograd that is faster
+    assert mixed.groups(5, traced=True) == Groups(5, 5, 0)  # its operations are small
+    monkeypatch.setattr(vectorised, "FEW_NUMBERS", 0)
+    larger = Vectorised(mixed.network)
+    assert larger.groups(5, traced=True) == Groups(5, 1, 0)  # without autograd that is faster
     assert narrow.groups(5, traced=True) == narrow.groups(5)
     torch.set_num_threads(1)
     assert narrow.groups(5) == Groups(5, 5, 0)
