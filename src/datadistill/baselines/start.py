@@ -17,8 +17,8 @@ from .layout import Layout
 
 STARTS: dict[str, Baseline] = {"average": AverageReal(), "k-means": KMeans()}
 MOST = 2000
-"""Examples of a class that k-means clusters for a start; all take ten times as long, for CIFAR-10
-half a minute, and the start is hardly better."""
+"""Examples of a class that k-means clusters for a start: of MNIST, all of a class take eight times
+as long, and their distance to the centroids is 1 % less."""
 
 
 def start_images(start: str, data: LabelledData, distiller: Distiller) -> Tensor | None:
