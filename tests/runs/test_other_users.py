@@ -3,8 +3,10 @@
 import base64
 import contextlib
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +24,7 @@ from datadistill.runs.experiment import check_named, load
 from datadistill.runs.follow import worker
 from datadistill.runs.pool_job import PoolJob
 from datadistill.runs.store.checkpoint import Checkpoint, to_bytes
+from datadistill.runs.team.link import STOP_TIMEOUT
 from datadistill.runs.team.mesh import Mesh
 from datadistill.runs.team.processes import together
 from datadistill.runs.team.secret import ForgedError, Secret
@@ -29,7 +32,7 @@ from datadistill.runs.team.signed_store import SignedStore
 from tests.runs import attacker
 from tests.runs.attacker import listening_sockets
 from tests.runs.helpers import RESULTS, arguments_with, finish, start
-from tests.runs.test_processes import WORDS, wait_until, workers_of
+from tests.runs.test_processes import WORDS, alive, wait_until, workers_of
 
 needs_root = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0,
@@ -126,6 +129,54 @@ def test_a_run_that_another_user_disturbs_ends_alike_or_with_a_typed_error(tmp_p
         assert code == 1
         assert said.startswith("error: ")
         assert len(said.strip().splitlines()) == 2, said
+
+
+@linux_only
+@needs_root
+@pytest.mark.parametrize("sees", ["the signal first", "the message first"])
+def test_a_worker_that_gets_a_forged_message_ends_on_sigterm(sees: str, tmp_path: Path) -> None:
+    marker, content = evil_content(tmp_path)
+    before = listening_sockets(os.getpid())
+    with attacking(content) as other, pytest.raises(TeamError), together(2, worker) as team:
+        ((_, port),) = listening_sockets(os.getpid()) - before
+        (victim,) = workers_of(os.getpid())
+        if sees == "the signal first":
+            os.kill(victim, signal.SIGSTOP)
+        tell(other, port)
+        assert other.stdout
+        assert other.stdout.readline() == "written\n"
+        with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+            os.kill(victim, signal.SIGTERM)
+            os.kill(victim, signal.SIGCONT)
+        wait_until(lambda: not workers_of(os.getpid()), seconds=10)
+        assert not marker.exists()
+        team.sync()
+
+
+@linux_only
+@needs_root
+def test_a_run_that_gets_forged_messages_ends_on_sigterm_though_its_worker_hangs(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "data.npz"
+    arguments_with(data)
+    words = ["distill", "--data", str(data), *WORDS, "--iterations", "2000", "--processes", "2"]
+    marker, content = evil_content(tmp_path)
+    with attacking(content) as other, start(*words, "--run", str(tmp_path / "run")) as process:
+        wait_until(lambda: workers_of(process.pid) and ports_of([process.pid]))
+        (hanging,) = workers_of(process.pid)
+        os.kill(hanging, signal.SIGSTOP)
+        tell(other, ports_of([process.pid]).pop())
+        assert other.stdout
+        assert other.stdout.readline() == "written\n"
+        process.send_signal(signal.SIGTERM)
+        begin = time.monotonic()
+        code, said = finish(process)
+    assert time.monotonic() - begin < 3 * STOP_TIMEOUT
+    assert code in (1, 75), said
+    assert "Traceback" not in said
+    assert not alive(hanging)
+    assert not marker.exists()
 
 
 def ports_of(pids: list[int]) -> set[int]:
