@@ -137,20 +137,25 @@ def test_a_run_that_another_user_disturbs_ends_alike_or_with_a_typed_error(tmp_p
 def test_a_worker_that_gets_a_forged_message_ends_on_sigterm(sees: str, tmp_path: Path) -> None:
     marker, content = evil_content(tmp_path)
     before = listening_sockets(os.getpid())
-    with attacking(content) as other, pytest.raises(TeamError), together(2, worker) as team:
-        ((_, port),) = listening_sockets(os.getpid()) - before
-        (victim,) = workers_of(os.getpid())
-        if sees == "the signal first":
-            os.kill(victim, signal.SIGSTOP)
-        tell(other, port)
-        assert other.stdout
-        assert other.stdout.readline() == "written\n"
-        with contextlib.suppress(ProcessLookupError):  # it has ended by itself
-            os.kill(victim, signal.SIGTERM)
-            os.kill(victim, signal.SIGCONT)
-        wait_until(lambda: not workers_of(os.getpid()), seconds=10)
-        assert not marker.exists()
-        team.sync()
+
+    def attacked() -> None:
+        with attacking(content) as other, together(2, worker) as team:
+            ((_, port),) = listening_sockets(os.getpid()) - before
+            (victim,) = workers_of(os.getpid())
+            if sees == "the signal first":
+                os.kill(victim, signal.SIGSTOP)
+            tell(other, port)
+            assert other.stdout
+            assert other.stdout.readline() == "written\n"
+            with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                os.kill(victim, signal.SIGTERM)
+                os.kill(victim, signal.SIGCONT)
+            wait_until(lambda: not workers_of(os.getpid()), seconds=10)
+            assert not marker.exists()
+            team.sync()
+
+    with pytest.raises(TeamError):
+        attacked()
 
 
 @linux_only
