@@ -19,10 +19,6 @@ from benchmarks.processes import late
 from benchmarks.reference import gradient, sampled
 from benchmarks.speed import prepare
 from datadistill.core.adjoint import BackGradient, StoredGraph
-from datadistill.core.distilled import Position
-from datadistill.core.initialization import networks_for
-from datadistill.engine import FastEngine
-from datadistill.engine.graph_budget import GRAPH_BYTES, GraphBudget
 from datadistill.models import MLP, LeNet
 from datadistill.runs.distillation import Distillation
 
@@ -37,15 +33,13 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     reference, ours, stored = (
         growth(side, 30, 4, trials=3) for side in ("reference", "ours", "stored-graph")
     )
-    # The weights that are kept come on top, by design.
-    every = graphs(4)
-    apart = [m - kept_weights(t, 4, every=every) for t, m in zip((30, 300), longer(), strict=True)]
+    short, long = longer()
     longest = growth("ours", 3000, networks)
     return {
         "rows": [
             _row("T = 30, J = 4, against the reference", ours, reference, 0.25),
             _row("T = 30, J = 4, against all graphs stored (J = 4 together)", ours, stored, None),
-            _row("T = 300 against T = 30, J = 4, kept weights apart", apart[1], apart[0], 1.3),
+            _row("T = 300 against T = 30, J = 4", long, short, 1.3),
             _row(f"T = 3,000, J = {networks}, against 1 GiB", longest, GIB, 1.0),
         ]
     }
@@ -86,27 +80,6 @@ def longer() -> list[int]:
     command = ("benchmarks.memory", "ours", "30,300", 4, "lenet", 1024)
     found = [growth_in_own_process(*command) for _ in range(3)]
     return [sorted(column)[1] for column in zip(*found, strict=True)]
-
-
-def kept_weights(updates: int, networks: int, module: str = "lenet", every: int = 1) -> int:
-    """Bytes of θ₀, θ_k, θ_2k, … of J networks, but for the last k updates if k is not 1."""
-    kept = (updates - 1) // every if every > 1 else updates
-    return 4 * kept * networks * sum(p.numel() for p in MODULES[module]().parameters())
-
-
-def graphs(networks: int) -> int:
-    """Of how many updates graphs are kept at a time, in an unroll too long for all of them."""
-    distillation = prepare(LeNet(), (1, 28, 28), networks, batch_size=16)
-    distiller, engine = distillation.distiller, distillation.distiller.engine
-    assert isinstance(engine, FastEngine)
-    group = engine.vectorised.groups(networks).size
-    theta0 = distiller.initialization.sample(
-        distiller.network, networks_for(0, "network", range(group))
-    )
-    steps = distillation.images(distillation.start().distiller).for_each(group)
-    learner = distiller.rule.start(theta0)
-    # As the engine has it for narrow networks.
-    return GraphBudget(GRAPH_BYTES).graphs(engine, learner, steps[Position(0, 0)], 1000)
 
 
 def _growth(

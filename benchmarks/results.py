@@ -78,7 +78,9 @@ def kept(row: Mapping[str, Any]) -> bool:
         return False
     if least is None and most is None:
         return True
-    return ratio is not None and (least or 0) <= ratio <= (most or float("inf"))
+    return (
+        ratio is not None and (least is None or ratio >= least) and (most is None or ratio <= most)
+    )
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:

@@ -57,6 +57,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "architectures has no meaning for a fixed initialization",
     ),
     "ridge head": ({"adjoint": "ridge-head", "robust": True, "networks": 1}, "do not vary"),
+    "negative labels": (
+        {"adjoint": "ridge-head", "labels": "soft", "networks": 1},
+        "Soft labels may become negative",
+    ),
     "by layer": (
         {"learn_layer_rates": True, "architectures": ("mlp",)},
         "Learning rates by layer are for one network",

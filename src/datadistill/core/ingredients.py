@@ -74,6 +74,12 @@ class Ingredients:
                 f"The {self.adjoint.name} adjoint has networks of its own, which do not vary.",
                 "Choose another adjoint, or leave out robust, architectures, ordinary and jitter.",
             )
+        if self.adjoint.pool and self.parametrisation.of_images.negative_labels(self.objective):
+            raise ConfigError(
+                "Soft labels may become negative, and training on negative labels diverges, which "
+                f"the {self.adjoint.name} adjoint does not see.",
+                "Set labels to logits or clipped.",
+            )
         if 0 < self.adjoint.pool < self.networks:
             raise ConfigError(
                 f"networks is {self.networks}, but {self.adjoint.pool} networks train along.",

@@ -85,6 +85,10 @@ class Parametrisation(Seam, seam="parametrisation"):
         """The one of the distilled data as the entire network takes them."""
         return self
 
+    def negative_labels(self, objective: Objective) -> bool:
+        """Whether labels of classes are learned without bounds, so that they may be negative."""
+        return False
+
     def stored(self, parameters: Parameters) -> Tree:
         """What an artefact stores in place of the inputs; empty if it stores the inputs."""
         return {name: parameters.all[name] for name in self.stores}

@@ -90,6 +90,9 @@ class Plain(Parametrisation, name="plain"):
             return learned
         return {**learned, LABELS: learned[LABELS].clamp_min(0)}
 
+    def negative_labels(self, objective: Objective) -> bool:
+        return objective.has_classes and self._kind(objective) == "soft"
+
     def _kind(self, objective: Objective) -> LabelKind:
         learn = objective.learns_labels if self.learn_labels is None else self.learn_labels
         return self.labels or ("soft" if learn else "hard")

@@ -105,6 +105,8 @@ def _best(given: Mapping[str, Any]) -> dict[str, Any]:
     excluded = {name for one, names in EXCLUDED_BY.items() if one in given for name in names}
     if given.get("objective", "classification") != "classification":
         excluded |= {"labels", "start"}  # there may be no classes
+    if str(given.get("adjoint")).startswith("ridge-head"):
+        found["labels"] = "logits"  # it does not see that training on negative labels diverges
     found = {name: value for name, value in found.items() if name not in excluded}
     return found | _long_unroll({**found, **given}) if kind == "random" else found
 
