@@ -65,6 +65,7 @@ def test_flags_override_it_and_what_belongs_to_them_is_left_out() -> None:
     assert make(Adjoint, exact) == dd.BackGradient()
     assert make(Adjoint, config_of("--window", "9")) == Truncated(9)
     assert make_rule(config_of("--update-rule", "adam")) == dd.Adam()
+    assert config_of("--adjoint", "ridge-head").labels == "logits"
     assert config_of("--no-learn-labels").labels is None
     fixed = config_of("mnist-random-100", "--initialization", "fixed")
     assert has(fixed, FIXED)

@@ -35,13 +35,14 @@ class RidgeHead(Adjoint, name="ridge-head"):
     The learning rates get no gradient.
 
     Attributes:
-        ridge: λ.
+        ridge: λ. With about as many images as features, a small one lets W fit the images at the
+            price of all else.
         scale: Factor of the outputs, so that classes as 0 and 1 become logits.
         pool: How many networks train along.
         updates: After how many updates each of them starts anew.
     """
 
-    ridge: float = 1e-6
+    ridge: float = 0.01
     scale: float = 10.0
     pool: int = 10
     updates: int = 100
