@@ -27,6 +27,7 @@ from datadistill.runs.store.yaml_files import read_yaml
 from tests.data import makers
 
 SIZE = 63  # pixels: the smallest that AlexNet takes
+EPOCHS = 30  # as long as the windows of recipes
 STEPS = 2
 PHOTOGRAPHS = ("alexnet", "squeezenet")
 NARROW = {"alexnet": "width=4", "squeezenet": "width=8", "alexcifarnet": "width=4"}
@@ -97,6 +98,7 @@ def small(config: RunConfig, made: Path) -> dict[str, Any]:
         "networks": 2 if random else None,
         "pool_networks": 2 if config.pool and random else None,
         "steps": min(config.steps, STEPS),
+        "epochs": min(config.epochs, EPOCHS),
         "images_per_class": 1,
         "size": SIZE if photographs else None,
         "validation": 0.0 if photographs else None,
