@@ -3,6 +3,9 @@
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
 
 import datadistill as dd
 from datadistill.artefact.published import FOLDER, published_names
@@ -61,12 +64,30 @@ def test_commands_find_them_and_write_nothing_into_the_package(
     assert sorted(FOLDER.iterdir()) == before
 
 
+def test_robust_images_train_an_unseen_network_in_an_ordinary_loop(data_dir: Path) -> None:
+    distilled, (_, test) = dd.load("mnist-robust-100"), dd.data.load("mnist", data_dir=data_dir)
+    torch.manual_seed(0)
+    features = nn.Sequential(nn.Conv2d(1, 16, 5), nn.ReLU(), nn.MaxPool2d(4), nn.Flatten())
+    network = nn.Sequential(features, nn.Linear(576, 10))
+    optimizer = torch.optim.Adam(network.parameters())
+    for _ in range(30):
+        for images, labels in DataLoader(distilled, batch_size=10, shuffle=True):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(network(images), labels).backward()
+            optimizer.step()
+    inputs, labels = test.tensors()
+    with torch.no_grad():
+        right = network(inputs).argmax(1) == labels
+    assert right.float().mean() > 0.9
+
+
 @pytest.mark.parametrize(
     "name",
     [
         "mnist-fixed-10",
         "mnist-fixed-10-best",
         "mnist-fixed-100-best",
+        pytest.param("mnist-robust-100", marks=pytest.mark.slow),
         pytest.param("mnist-random-100", marks=pytest.mark.slow),
     ],
 )
