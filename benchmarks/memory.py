@@ -37,7 +37,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     longest = growth("ours", 3000, networks)
     return {
         "rows": [
-            _row("T = 30, J = 4, against the reference", ours, reference, 0.25),
+            _row("T = 30, J = 4, against the reference", ours, reference, 0.2),
             _row("T = 30, J = 4, against all graphs stored (J = 4 together)", ours, stored, None),
             _row("T = 300 against T = 30, J = 4", long, short, 1.3),
             _row(f"T = 3,000, J = {networks}, against 1 GiB", longest, GIB, 1.0),

@@ -12,7 +12,7 @@ from ..core.distilled import Step
 from ..core.learner import Learner
 from .tape import Recorder
 
-GRAPH_BYTES = 12 * 2**20
+GRAPH_BYTES = 6 * 2**20
 """What the graphs of all updates may take, to be kept from the way forward for the way back."""
 WINDOW_BYTES = 4 * 2**20
 """What the graphs of a few updates may take, which are built again together on the way back."""
