@@ -215,8 +215,16 @@ def real_data(objective: Objective, outputs: int) -> Batch:
     return inputs, torch.arange(EXAMPLES) % max(outputs, 2)
 
 
-def fitting(parametrisation: Parametrisation, objective: Objective) -> Parametrisation:
-    """The same for an objective; one without classes has no logits to learn."""
+def fitting(
+    parametrisation: Parametrisation, objective: Objective, adjoint: Adjoint
+) -> Parametrisation:
+    """The same for an objective and an adjoint.
+
+    One without classes has no logits to learn; one with a pool takes no negative labels.
+    """
+    if adjoint.pool and parametrisation.negative_labels(objective):
+        assert isinstance(parametrisation, Plain)
+        return replace(parametrisation, labels="clipped")
     kept = getattr(parametrisation, "labels", None)
     if kept is None or objective.has_classes:
         return parametrisation
@@ -246,7 +254,8 @@ def prepare(case: Case) -> tuple[Distiller, DistillerState, Batch]:
         learning_rate=0.2,
     )
     whole = Network(module, batch[0], dtype=torch.float64)
-    update, kept = of_layers(RULES[rule], whole), fitting(PARAMETRISATIONS[parametrisation], judge)
+    update = of_layers(RULES[rule], whole)
+    kept = fitting(PARAMETRISATIONS[parametrisation], judge, ADJOINTS[adjoint])
     made = Distiller(
         whole,
         RandomInit("module" if network == "batch normalised" else "xavier-normal"),
