@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 from benchmarks.kills.campaign import TOKEN, Campaign, processes_of, without_times
@@ -39,7 +40,10 @@ def test_other_bytes_stale_files_and_orphans_are_seen(tmp_path: Path) -> None:
     campaign.compare("train", tmp_path, {"output": b"1"}, {"output": b"2", "run/last": b""})
     assert len(campaign.failures) == 3
     variables = os.environ | {TOKEN: str(tmp_path)}
-    with subprocess.Popen(["sleep", "60"], env=variables) as orphan:
+    with subprocess.Popen(["cat"], env=variables, bufsize=0, stdin=PIPE, stdout=PIPE) as orphan:
+        assert orphan.stdin and orphan.stdout
+        orphan.stdin.write(b"!")
+        assert orphan.stdout.read(1) == b"!"  # it runs: before, the system does not list variables
         assert processes_of(tmp_path) == [orphan.pid]
         orphan.kill()
 
