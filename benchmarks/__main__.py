@@ -1,4 +1,4 @@
-"""All benchmarks as a whole, in 15 minutes with --quick on two cores.
+"""All benchmarks as a whole; with --quick, in a quarter of an hour and more on two cores.
 
     python -m benchmarks [--quick] [--only NAME …] [--output FILE] [--data-dir DIR]
     python -m benchmarks page
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs benchmarks, or makes the page."""
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
     parser.add_argument("what", nargs="?", choices=("run", "page"), default="run")
-    parser.add_argument("--quick", action="store_true", help="fewer trials, lower targets")
+    parser.add_argument("--quick", action="store_true", help="fewer trials")
     parser.add_argument(
         "--only", nargs="+", choices=available(NAMES + WHEN_ASKED), default=available()
     )

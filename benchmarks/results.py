@@ -21,6 +21,8 @@ PAGES = (PAGE, DOCS / "beyond.md")
 PLACE = re.compile(r"(<!-- benchmarks: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 LIMITS = ("at least", "at most")
 SHARE, SHARE_LIMIT = "share of peak, %", "share at least"
+GOAL = "goal"
+"""A ratio that is aimed at, above what is promised."""
 
 Entry = Mapping[str, Any]
 """What one benchmark found: its ``rows`` and anything else, with the machine it ran on."""
@@ -84,7 +86,7 @@ def kept(row: Mapping[str, Any]) -> bool:
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
-    """Rows as a table: their columns in order, with the limit of each ratio in one column."""
+    """Rows as a table: their columns in order, then what is promised, and what is aimed at."""
     shown = [_shown(row) for row in rows]
     columns = list(dict.fromkeys(name for row in shown for name in row))
     lines = [columns, ["---"] * len(columns)]
@@ -93,7 +95,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
 
 
 def _shown(row: Mapping[str, Any]) -> dict[str, str]:
-    hidden = (*LIMITS, SHARE_LIMIT, "lower bound")
+    hidden = (*LIMITS, SHARE_LIMIT, GOAL, "lower bound")
     shown = {name: _text(row[name]) for name in row if name not in hidden}
     if "ratio" in row and row.get("lower bound"):
         shown["ratio"] = f"> {shown['ratio']}"
@@ -102,6 +104,9 @@ def _shown(row: Mapping[str, Any]) -> dict[str, str]:
         if SHARE_LIMIT in row:
             limits.append(f"{row[SHARE_LIMIT]:g} % of the peak")
         shown["promised"] = ", ".join(limits) + ("" if kept(row) else " (missed)")
+    if GOAL in row:
+        reached = row["ratio"] >= row[GOAL]
+        shown[GOAL] = f"{row[GOAL]:g}" + ("" if reached else " (not reached)")
     return shown
 
 

@@ -49,6 +49,7 @@ def test_tables_come_between_markers_and_the_prose_around_them_stays(tmp_path: P
         ({"value": 1}, True),
         ({"ratio": 2.0, "at least": 1, "share of peak, %": 69.0, "share at least": 70}, False),
         ({"ratio": 2.0, "at least": 1, "share of peak, %": 71.0, "share at least": 70}, True),
+        ({"ratio": 2.0, "at least": 1, "goal": 3}, True),
     ],
 )
 def test_a_promise_is_kept_or_missed(row: dict[str, Any], expected: bool) -> None:
@@ -59,6 +60,15 @@ def test_a_lower_bound_says_more_than() -> None:
     assert "| > 4.5 | at least 4 |" in markdown(
         [{"ratio": 4.5, "lower bound": True, "at least": 4}]
     )
+
+
+def test_goals_are_shown_beside_promises_with_those_that_are_not_reached() -> None:
+    rows = [{"ratio": one, "at least": 1, "goal": 2} for one in (1.5, 2.5)]
+    table = markdown([*rows, {"ratio": 3.0, "at least": 1}]).splitlines()
+    assert table[0] == "| ratio | promised | goal |"
+    assert table[2] == "| 1.5 | at least 1 | 2 (not reached) |"
+    assert table[3] == "| 2.5 | at least 1 | 2 |"
+    assert table[4] == "| 3 | at least 1 |  |"
 
 
 def test_a_run_of_some_keeps_the_figures_of_others_and_fails_where_a_promise_is_missed(

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from datadistill.core.adjoint import Truncated
 from datadistill.core.distilled import Position
 from datadistill.core.distiller import Distiller
 from datadistill.core.engine import Engine, PlainEngine
@@ -32,6 +33,7 @@ from datadistill.engine.kernels.last import (
 from datadistill.engine.kernels.library import functions_for
 from datadistill.engine.kernels.normalisation import Normalisation, Rows
 from datadistill.engine.kernels.windows import Windows
+from datadistill.engine.knowledge import ways_of
 from datadistill.engine.traced import functions, traced
 from datadistill.engine.traced.convolution import Settings
 from datadistill.engine.traced.layers import kernels_of
@@ -104,6 +106,11 @@ LAYERS: dict[str, Callable[[int], nn.Module]] = {
     "depthwise": sequential(
         nn.Conv2d(1, 4, 3), nn.Conv2d(4, 4, 3, padding=1, groups=4, bias=False), features=64
     ),
+    "narrow": sequential(
+        *(nn.Conv2d(1, 4, 3, padding=1), nn.InstanceNorm2d(4), nn.Tanh()),
+        *(nn.Conv2d(4, 5, (3, 2), padding=(1, 0)), nn.Tanh(), nn.Conv2d(5, 4, 3, bias=False)),
+        features=48,
+    ),
     "more weights than pixels": sequential(
         *(nn.Conv2d(1, 40, 3, stride=3), nn.Tanh(), nn.Conv2d(40, 30, 2, dilation=1), nn.Tanh()),
         features=30,
@@ -174,7 +181,30 @@ def test_they_are_traced_when_earlier_outer_steps_show_that_the_run_is_long() ->
     assert torch.equal(gradient(made, resumed, first)[1]["inputs"], late[1]["inputs"])
 
 
-@pytest.mark.parametrize("name", ["group norm", "batch norm", "lenet-like", "mlp"])
+@pytest.mark.parametrize("name", ["lenet-like", "group norm"])
+def test_so_are_updates_before_a_window(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = distiller(LAYERS[name], 2)
+    made = replace(made, adjoint=Truncated(UPDATES, random=False))
+    made = replace(made, config=replace(made.config, epochs=5))
+    _, expected = gradient(made, PlainEngine(made.network, made.objective))
+
+    def never(self: object, *_: object) -> None:
+        raise AssertionError("computed by autograd")
+
+    monkeypatch.setattr(FastEngine, "_gradient", never)
+    _, found = gradient(made, FastEngine(made.network, made.objective))
+    for key, one in expected.items():
+        assert relative_error(found[key], one) < 1e-10, key
+
+
+@needs_compiler
+def test_narrow_convolutions_are_computed_in_c() -> None:
+    ways = ways_of(Network(LAYERS["narrow"](3), BATCH, dtype=torch.float64))
+    assert ways["C kernels"]["conv2d"] == 2, "not the first, which has one channel"
+    assert ways["torch, derivatives of our own"] == {"conv2d": 1}
+
+
+@pytest.mark.parametrize("name", ["group norm", "batch norm", "lenet-like", "narrow", "mlp"])
 def test_without_kernels_they_are_the_same_up_to_rounding(name: str) -> None:
     made = distiller(LAYERS[name], 2)
     _, expected = gradient(made, PlainEngine(made.network, made.objective))

@@ -109,12 +109,15 @@ class Steps:
     def add(self, position: Position, gradient: Step) -> None:
         """Adds the gradient of one update to those that are summed up here."""
         place = self._place(position)
-        self.learning_rates[*position] += gradient.learning_rate
+        self.learning_rates[*position].add_(gradient.learning_rate)
         if self.coefficients is not None and gradient.coefficients is not None:
             self.coefficients.add_(gradient.coefficients)
-        # No update takes an image twice, so nothing is added to the same place twice.
-        self.inputs[place] += gradient.inputs
-        self.labels[place] += gradient.labels
+        if self.inner is None:
+            self.inputs[place].add_(gradient.inputs)
+            self.labels[place].add_(gradient.labels)
+        else:  # no update takes an image twice, so nothing is added to the same place twice
+            self.inputs[place] += gradient.inputs
+            self.labels[place] += gradient.labels
 
     def _place(self, position: Position) -> int | tuple[Tensor, ...]:
         """Where the images of an update are: its step, or those that each network has drawn."""
@@ -132,8 +135,8 @@ class Steps:
         return iter(self.at(self.schedule))
 
     def at(self, schedule: Sequence[Position]) -> Sequence[Step]:
-        """The steps of some updates, each put together when it is asked for."""
-        return _Chosen(self, schedule)
+        """The steps of some updates; where images are drawn, put together when asked for."""
+        return _Drawn(self, schedule) if self.inner else [self[position] for position in schedule]
 
     def for_each(self, networks: int) -> "Steps":
         """The same for each of J networks: (steps, J, images, …) and (epochs, steps, J).
@@ -191,8 +194,8 @@ class Steps:
         )
 
 
-class _Chosen(Sequence[Step]):
-    """The steps of some updates. Those that are drawn are copies, and so not kept."""
+class _Drawn(Sequence[Step]):
+    """The steps of some updates whose images are drawn: they are copies, and so not kept."""
 
     def __init__(self, steps: Steps, schedule: Sequence[Position]) -> None:
         self._steps, self._schedule = steps, schedule
@@ -206,7 +209,7 @@ class _Chosen(Sequence[Step]):
     def __getitem__(self, index: slice) -> Sequence[Step]: ...
     def __getitem__(self, index: int | slice) -> Step | Sequence[Step]:
         if isinstance(index, slice):
-            return _Chosen(self._steps, self._schedule[index])
+            return _Drawn(self._steps, self._schedule[index])
         return self._steps[self._schedule[index]]
 
 

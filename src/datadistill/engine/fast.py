@@ -72,6 +72,7 @@ class FastEngine:
         self._divides_examples = False
         self._name: EngineName = chosen()  # what is traced later uses the same engine
         self._traces = self.traced
+        self._in_outer_step = False
         self._prepared = False
         # Where torch.func computes networks side by side, graphs do not tell what they keep.
         narrow = self.vectorised.stacked and self.vectorised.together(traced=self.traced)
@@ -112,6 +113,10 @@ class FastEngine:
             found = self.functions.gradient(weights, step)
             if found is not None:
                 return found
+        if self._in_outer_step and not torch.is_grad_enabled():  # before a window
+            functions = self._traced(weights, [step])
+            if functions:
+                return functions.gradient(weights, step)
         return self._gradient(weights, step)
 
     def record(self, weights: Weights, step: Step) -> Gradient:
@@ -126,7 +131,8 @@ class FastEngine:
         self, rule: UpdateFunction, learner: Learner, steps: Sequence[Step], segments: int | None
     ) -> Tape:
         """A tape that keeps as many weights and graphs as there is room for."""
-        graphs, functions = 1, self._traced(learner, steps)
+        functions = self._traced(learner.weights, steps) if worth_tracing(len(steps)) else None
+        graphs = 1
         measurable = self.vectorised.stacked or functions or len(steps[0].inputs) == 1
         if measurable and not self.micro_batch and not self.compiled and not segments:
             graphs = self._budget.graphs(functions or self, learner, steps[0], len(steps))
@@ -166,6 +172,7 @@ class FastEngine:
         computed = numbers if engine._divides_examples else mine
         # By the numbers, so that a run that is resumed makes each outer step as before.
         engine._traces = self.traced and worth_tracing(taped, before=numbers.start * taped)
+        engine._in_outer_step = True
         theta0 = sample(computed)
         groups = self.vectorised.groups(len(computed), traced=engine._traces)
         engine._threads = self.vectorised.threads // max(1, groups.workers)
@@ -181,16 +188,16 @@ class FastEngine:
         # Of one network that all have computed, all take the gradient of the one whose share it is.
         return self.team.mean(numbers, losses[: len(mine)], combine(gradient))
 
-    def _traced(self, learner: Learner, steps: Sequence[Step]) -> TracedFunctions | None:
-        """The updates as straight-line code, where that is worth while and can be had."""
+    def _traced(self, weights: Weights, steps: Sequence[Step]) -> TracedFunctions | None:
+        """The updates as straight-line code, where it is faster and can be had."""
         fast = self.vectorised.stacked
         fast = fast if fast and fast.by_kernels else None  # others are faster as they are
         several = len(steps[0].inputs) > 1 and not fast and not self.vectorised.small
         shapes = {(step.inputs.shape, step.labels.shape) for step in steps}
-        if several or len(shapes) > 1 or not self._traces or not worth_tracing(len(steps)):
+        if several or len(shapes) > 1 or not self._traces:
             return None
         with using(self._name):
-            return traced(self.network, fast, self.objective, learner.weights, steps[0])
+            return traced(self.network, fast, self.objective, weights, steps[0])
 
     def _gradient(self, weights: Weights, step: Step) -> Weights:
         return gradient(lambda theta: self.losses(theta, step).sum(), weights)

@@ -29,12 +29,14 @@ def reverse_sweep(
     segments: int | None = None,
 ) -> tuple[Tensor, Steps]:
     """Makes the updates of ``schedule``, and pulls the gradient back through each of them."""
-    tape = engine.tape(rule, learner, steps.at(schedule), segments)
+    chosen = steps.at(schedule)
+    tape = engine.tape(rule, learner, chosen, segments)
     losses, v = outer_gradient(outer_loss, tape.forward())  # θ_T, and v = ∂L/∂θ_T
     total = zeros_like(steps)
-    for position, (before, g) in zip(reversed(schedule), tape.backward(), strict=True):
+    backwards = zip(reversed(schedule), reversed(chosen), tape.backward(), strict=True)
+    for position, step, (before, g) in backwards:
         # v = ∂L/∂θ_{t+1} → ∂L/∂θ_t, and the gradient of x̃_t, its labels and η̃_t
-        v, gradient = rule.pull_back(before, g, steps[position], v)
+        v, gradient = rule.pull_back(before, g, step, v)
         total.add(position, gradient)
     return losses, total
 

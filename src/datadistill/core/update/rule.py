@@ -101,9 +101,11 @@ class UpdateRule(Seam, seam="update rule"):
 
 def moved(weights: Weights, direction: Weights, step: Step) -> Weights:
     """θ − η̃ · direction."""
+    kinds = {(w.ndim, w.dtype): w for w in weights.values()}
+    rates = {kind: step.rate_for(w) for kind, w in kinds.items()}
     # In one pass: for large weights, time goes into reading and writing them.
     return {
-        name: torch.addcmul(w, step.rate_for(w), direction[name], value=-1)
+        name: torch.addcmul(w, rates[w.ndim, w.dtype], direction[name], value=-1)
         for name, w in weights.items()
     }
 

@@ -15,9 +15,9 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from ...core.network import Network
-from ..bilinear import bilinear
+from ..bilinear import Layer, bilinear
 from ..choice import may_use_kernels
-from ..kernels import Kernels, kernels
+from ..kernels import Convolution, Kernels, kernels, make_convolution
 from .convolution import Settings, TorchConvolution
 from .normalisation import (
     batch_norm,
@@ -29,6 +29,11 @@ from .normalisation import (
 )
 from .pooling import RELU, adaptive_avg_pool2d, avg_pool2d, max_pool2d, pair, remember
 from .wide import WIDE, WideConvolution
+
+NARROWEST = 4
+"""Channels on either side of a narrow convolution: with fewer there is nothing to gain in C."""
+NARROW_PIXELS = 400
+"""Of its images: of more, torch's convolutions are as fast."""
 
 
 class FastLayers(TorchFunctionMode):
@@ -54,7 +59,8 @@ class FastLayers(TorchFunctionMode):
         faster = self._table.get(func)
         found = faster(*args, **(kwargs or {})) if faster else None
         self.replaced = found is not None
-        self.kernels |= self.replaced and func is not torch.conv2d
+        in_c = func is not torch.conv2d or _is_in_c(*args, **(kwargs or {}))
+        self.kernels |= self.replaced and in_c
         result = func(*args, **(kwargs or {})) if found is None else found
         if func in RELU and args and result is not args[0]:
             remember(result, args[0])
@@ -76,26 +82,47 @@ def kernels_of(network: Network) -> Kernels | None:
 
 
 def conv2d(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, *moves: Any, **named: Any
+) -> Tensor | None:
+    """A convolution."""
+    layer = _convolution(x, weight, *moves, **named)
+    if layer is None:
+        return None
+    own = weight.new_zeros(len(weight)) if bias is None else bias
+    return bilinear(layer, x.unsqueeze(0), weight.unsqueeze(0), own.unsqueeze(0)).squeeze(0)
+
+
+def _is_in_c(x: Tensor, weight: Tensor, bias: object = None, *moves: Any, **named: Any) -> bool:  # noqa: ARG001
+    """Whether a convolution is computed by C kernels."""
+    return isinstance(_convolution(x, weight, *moves, **named), Convolution)
+
+
+def _convolution(
     x: Tensor,
     weight: Tensor,
-    bias: Tensor | None = None,
     stride: int | Sequence[int] = 1,
     padding: int | Sequence[int] | str = 0,
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
-) -> Tensor | None:
-    """A convolution."""
+) -> Layer | None:
+    """What computes a convolution."""
     if isinstance(padding, str) or x.ndim != 4:
         return None
     settings = Settings(pair(stride), pair(padding), pair(dilation), groups)
-    wide = weight.numel() >= WIDE and groups == 1
-    made = (
-        WideConvolution(x.shape, weight.shape, settings, x)
-        if wide
-        else TorchConvolution(x.shape, weight.shape, settings)
-    )
-    own = weight.new_zeros(len(weight)) if bias is None else bias
-    return bilinear(made, x.unsqueeze(0), weight.unsqueeze(0), own.unsqueeze(0)).squeeze(0)
+    if weight.numel() >= WIDE and groups == 1:
+        return WideConvolution(x.shape, weight.shape, settings, x)
+    return _narrow(x, weight, settings) or TorchConvolution(x.shape, weight.shape, settings)
+
+
+def _narrow(x: Tensor, weight: Tensor, settings: Settings) -> Convolution | None:
+    """A convolution in C, where that is faster."""
+    (channels, high, wide), (maps, _, rows, columns) = x.shape[1:], weight.shape
+    plain = (settings.stride, settings.dilation, settings.groups) == ((1, 1), (1, 1), 1)
+    worth = min(channels, maps) >= NARROWEST and rows * columns > 1 and high * wide <= NARROW_PIXELS
+    if not plain or not worth or not may_use_kernels():
+        return None
+    image, kernel = (channels, high, wide), (maps, channels, rows, columns)
+    return make_convolution(image, kernel, settings.padding, None, x)
 
 
 def wide_conv2d(x: Tensor, weight: Tensor, *args: Any, **kwargs: Any) -> Tensor | None:
