@@ -41,7 +41,8 @@ def test_other_bytes_stale_files_and_orphans_are_seen(tmp_path: Path) -> None:
     assert len(campaign.failures) == 3
     variables = os.environ | {TOKEN: str(tmp_path)}
     with subprocess.Popen(["cat"], env=variables, bufsize=0, stdin=PIPE, stdout=PIPE) as orphan:
-        assert orphan.stdin and orphan.stdout
+        assert orphan.stdin
+        assert orphan.stdout
         orphan.stdin.write(b"!")
         assert orphan.stdout.read(1) == b"!"  # it runs: before, the system does not list variables
         assert processes_of(tmp_path) == [orphan.pid]
