@@ -106,6 +106,10 @@ LAYERS: dict[str, Callable[[int], nn.Module]] = {
     "depthwise": sequential(
         nn.Conv2d(1, 4, 3), nn.Conv2d(4, 4, 3, padding=1, groups=4, bias=False), features=64
     ),
+    "strided": sequential(
+        *(nn.Conv2d(1, 5, 3, padding=1), nn.Tanh(), nn.Conv2d(5, 6, 3, stride=2), nn.Tanh()),
+        features=24,
+    ),
     "narrow": sequential(
         *(nn.Conv2d(1, 4, 3, padding=1), nn.InstanceNorm2d(4), nn.Tanh()),
         *(nn.Conv2d(4, 5, (3, 2), padding=(1, 0)), nn.Tanh(), nn.Conv2d(5, 4, 3, bias=False)),

@@ -35,6 +35,9 @@ class TorchConvolution:
         self._images, self._kernel, self._settings = images, kernel, settings
         plain = settings.dilation == (1, 1) and settings.groups == 1
         self._by_windows = plain and kernel[1] <= FEW_CHANNELS
+        # oneDNN's gradients of strided images, and of kernels of one channel, take 3 times as long.
+        self._images_by_windows = self._by_windows or (plain and settings.stride != (1, 1))
+        self._weights_by_windows = plain and kernel[1] == 1
         self._large = settings.groups == 1 and self._pixels() < kernel[0]
 
     def __call__(self, x: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, Maps]:
@@ -52,20 +55,15 @@ class TorchConvolution:
     def images(self, g: Tensor, w: Tensor) -> Tensor:
         """The transpose with respect to the images."""
         x = g.new_empty(self._images)  # only its shape counts
-        wanted = (True, False, False)
-        if self._by_windows:
-            back: Any = torch.ops.aten._slow_conv2d_backward.output_mask
-            stride, padding, *_ = self._settings
-            found = back(g[0], x, w[0], w.shape[3:], stride, padding, wanted)
-        else:
-            found = self._back(g[0], x, w[0], wanted)
-        return found[0].unsqueeze(0)
+        back = self._back_by_windows if self._images_by_windows else self._back
+        return back(g[0], x, w[0], (True, False, False))[0].unsqueeze(0)
 
     def weights(self, x: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
         """The transpose with respect to weights and biases."""
-        if self._large:
+        if self._large and not self._weights_by_windows:
             return self._of_large(x[0], g[0])
-        found = self._back(g[0], x[0], g.new_empty(self._kernel), (False, True, True))
+        back = self._back_by_windows if self._weights_by_windows else self._back
+        found = back(g[0], x[0], g.new_empty(self._kernel), (False, True, True))
         return found[1].unsqueeze(0), found[2].unsqueeze(0)
 
     def _of_large(self, x: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
@@ -90,3 +88,10 @@ class TorchConvolution:
         back: Any = torch.ops.aten.convolution_backward
         stride, padding, dilation, groups = self._settings
         return back(g, x, w, [len(w)], stride, padding, dilation, False, (0, 0), groups, wanted)
+
+    def _back_by_windows(
+        self, g: Tensor, x: Tensor, w: Tensor, wanted: tuple[bool, ...]
+    ) -> Sequence[Tensor]:
+        back: Any = torch.ops.aten._slow_conv2d_backward.output_mask
+        stride, padding, *_ = self._settings
+        return back(g, x, w, w.shape[2:], stride, padding, wanted)

@@ -125,9 +125,10 @@ def _narrow(x: Tensor, weight: Tensor, settings: Settings) -> Convolution | None
     return make_convolution(image, kernel, settings.padding, None, x)
 
 
-def wide_conv2d(x: Tensor, weight: Tensor, *args: Any, **kwargs: Any) -> Tensor | None:
-    """A wide convolution."""
-    return conv2d(x, weight, *args, **kwargs) if weight.numel() >= WIDE else None
+def conv2d_once(x: Tensor, weight: Tensor, *args: Any, **kwargs: Any) -> Tensor | None:
+    """A convolution that is wide, or of images of one channel."""
+    worth = weight.numel() >= WIDE or (weight.ndim == 4 and x.ndim == 4 and x.shape[1] == 1)
+    return conv2d(x, weight, *args, **kwargs) if worth else None
 
 
 REPLACED: dict[object, Callable[..., Tensor | None]] = {
@@ -152,6 +153,6 @@ _ONCE = (
 FASTER_ONCE: dict[object, Callable[..., Tensor | None]] = {
     **{one: REPLACED[one] for one in _ONCE},
     **dict.fromkeys((F.group_norm, torch.group_norm), group_norm_last),
-    torch.conv2d: wide_conv2d,
+    torch.conv2d: conv2d_once,
 }
 """Those that are faster even if they are differentiated once at most."""
