@@ -248,6 +248,16 @@ def test_a_module_that_cannot_be_a_pure_function_is_refused(
     assert caught.value.remedy
 
 
+def test_an_error_of_the_cpu_library_is_not_blamed_on_the_inputs() -> None:
+    class Unlucky(Buffered):
+        def forward(self, x: Tensor) -> Tensor:
+            raise RuntimeError("could not create a primitive")  # as oneDNN says it
+
+    with pytest.raises(ModelError, match="could not create a primitive") as caught:
+        Network(Unlucky(), EXAMPLE)
+    assert "ONEDNN_MAX_CPU_ISA" in caught.value.remedy
+
+
 def test_a_module_that_cannot_be_vectorised_is_computed_network_by_network() -> None:
     class Branches(nn.Module):
         """Looks at the values of its weights, which vmap forbids."""

@@ -97,7 +97,7 @@ class PureModule:
                 raise ModelError(
                     f"{self.name} raised {type(error).__name__} on inputs of shape "
                     f"{tuple(example.shape)}: {first_line(error)}",
-                    "Give it inputs of the shape it was made for, or make it for these.",
+                    _remedy(error),
                 ) from error
             self._check_outputs(outputs, example)
             if not torch.equal(before, _random_state(example.device)):
@@ -170,6 +170,16 @@ def _copy(module: nn.Module, name: str) -> nn.Module:
             "Keep only modules, tensors and plain values as its attributes.",
         ) from error
     return module.eval()
+
+
+def _remedy(error: Exception) -> str:
+    """What to do about an error of the forward pass."""
+    if "could not create a primitive" in str(error):  # e.g. AMX that a virtual machine only names
+        return (
+            "oneDNN, PyTorch's CPU library, fails on this processor: use float32, or set "
+            "ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16."
+        )
+    return "Give it inputs of the shape it was made for, or make it for these."
 
 
 def _cuda_devices(device: torch.device) -> list[torch.device]:
