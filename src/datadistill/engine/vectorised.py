@@ -6,7 +6,8 @@ more than rounding.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 
 import torch
@@ -154,12 +155,18 @@ class Vectorised:
         return _sums(part(x, y) for x, y in parts)
 
     def _once(self, weights: Weights, inputs: Tensor, labels: Tensor, loss: Loss) -> Tensor:
-        """The losses, once differentiable: of one network, by its fastest layers."""
-        alone = len(next(iter(weights.values()))) == 1 and self.network.device.type == "cpu"
-        if self._name == "plain" or not alone:
+        """The losses, once differentiable."""
+        with self.fast_layers(len(next(iter(weights.values())))):
             return self.losses(weights, inputs, labels, loss)
-        with using(self._name), FastLayers(once=True):
-            return self.losses(weights, inputs, labels, loss)
+
+    @contextmanager
+    def fast_layers(self, networks: int) -> Generator[None]:
+        """Within it, a single network is computed by its fastest layers, once differentiable."""
+        if self._name == "plain" or networks > 1 or self.network.device.type != "cpu":
+            yield
+        else:
+            with using(self._name), FastLayers(once=True):
+                yield
 
     def _part(self, networks: int) -> int:
         """How many examples of a minibatch to take at once, for networks side by side."""
