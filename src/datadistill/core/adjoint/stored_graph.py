@@ -18,7 +18,7 @@ from .adjoint import Adjoint, OuterLoss
 class StoredGraph(Adjoint, name="stored-graph"):
     """Exact, and keeps the graphs of all T updates: faster where memory allows."""
 
-    keeps_graph = True
+    is_exact = keeps_graph = True
 
     def taped(self, updates: int) -> int:
         return 0
