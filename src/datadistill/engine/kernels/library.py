@@ -164,6 +164,7 @@ def _typed(made: ctypes.CDLL) -> ctypes.CDLL:
     made.pool_choose.argtypes = made.pool_select.argtypes = 4 * [_ADDRESS]
     made.pool_put_back.argtypes = 4 * [_ADDRESS]
     made.gather_windows.argtypes = made.scatter_windows.argtypes = 4 * [_ADDRESS]
+    made.direct_forward.argtypes, made.direct_weights.argtypes = 7 * [_ADDRESS], 6 * [_ADDRESS]
     made.winograd_kernels.argtypes = [_ADDRESS, *3 * [_WHOLE], *2 * [_ADDRESS]]
     made.winograd_convolution.argtypes = [_ADDRESS, *4 * [_WHOLE], *5 * [_ADDRESS]]
     made.winograd_weights.argtypes = [_ADDRESS, *4 * [_WHOLE], *4 * [_ADDRESS]]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 NAMES = (
-    *("averaging", "convolution", "last", "normalisation", "pooling", "response"),
+    *("averaging", "convolution", "direct", "last", "normalisation", "pooling", "response"),
     *("windows", "winograd"),
 )
 SOURCES = [Path(__file__).with_name(f"{name}.c") for name in NAMES]

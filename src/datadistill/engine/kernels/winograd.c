@@ -209,20 +209,21 @@ INLINE void kernels_of(const int s, int64_t count, const REAL *q, REAL *w) {
     }
 }
 
-/* c += a·b or c = a·b for one block of c: `rows` of them, and `vectors` along each. */
+/* c += a·b or c = a·b for one block of c: `rows` of them, and `vectors` along each. Sums begin at zero
+ * either way: errors of a few short sums are smaller than those of a long one. */
 INLINE void block(const int rows, const int vectors, int add, int64_t inner, const REAL *a,
                   int64_t row, int64_t next, const REAL *b, REAL *c, int64_t columns) {
     Vector sums[ROWS][VECTORS];
     for (int i = 0; i < rows; i++)
-        for (int k = 0; k < vectors; k++)
-            sums[i][k] = add ? load(c + i * columns + k * LANES) : (Vector){0};
+        for (int k = 0; k < vectors; k++) sums[i][k] = (Vector){0};
     for (int64_t at = 0; at < inner; at++, a += next, b += columns)
         for (int i = 0; i < rows; i++)
-            for (int k = 0; k < vectors; k++)
-                sums[i][k] += a[i * row] * load(b + k * LANES);
+            for (int k = 0; k < vectors; k++) sums[i][k] += a[i * row] * load(b + k * LANES);
     for (int i = 0; i < rows; i++)
-        for (int k = 0; k < vectors; k++)
-            store(c + i * columns + k * LANES, sums[i][k]);
+        for (int k = 0; k < vectors; k++) {
+            REAL *to = c + i * columns + k * LANES;
+            store(to, add ? load(to) + sums[i][k] : sums[i][k]);
+        }
 }
 
 INLINE void blocks(const int vectors, int add, int64_t rows, int64_t inner, const REAL *a,

@@ -2,7 +2,8 @@
 
 oneDNN then computes convolutions at almost the speed of matrix products, and would otherwise spend
 as much time to move numbers around. Where there are few channels or pixels, a matrix product with
-all windows is faster still, and for 3 × 3 kernels so are Winograd's convolutions.
+all windows is faster still. Faster than both are C kernels of our own: Winograd's convolutions for
+3 × 3 and 5 × 5 kernels, and direct ones for images of few channels.
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from torch import Tensor
 from ..bilinear import Maps
 from ..box import box
 from ..choice import may_use_kernels
+from ..kernels.direct import Direct, worth_direct
 from ..kernels.last import empty_last, last
 from ..kernels.library import functions_for
 from ..kernels.windows import Windows
@@ -41,6 +43,7 @@ class WideConvolution:
 
     Attributes:
         winograd: What computes it, if it is one of Winograd's.
+        direct: What computes it and the gradient of its weights, if its images have few channels.
     """
 
     def __init__(
@@ -61,12 +64,13 @@ class WideConvolution:
             by_rows=not few,
         )
         plain = settings[:1] + settings[2:] == ((1, 1), (1, 1), 1)
-        worth = plain and worth_winograd(images, kernel, settings.padding, (high, wide))
-        self.winograd = (
-            Winograd(functions, images, kernel, settings.padding, (high, wide))
-            if functions and worth
-            else None
-        )
+        shapes = images, kernel, settings.padding, (high, wide)
+        self.winograd = self.direct = None
+        if functions and plain and worth_winograd(*shapes):
+            self.winograd = Winograd(functions, *shapes)
+        elif functions and plain and worth_direct(kernel, settings.padding):
+            self.direct = Direct(functions, *shapes)
+        self._in_c = self.winograd or self.direct
         self._by_windows = self._windows if few or self._large else None
         self._weights_by_windows = self._windows if few or pixels < FEW_PIXELS else None
 
@@ -89,8 +93,8 @@ class WideConvolution:
 
     def _forward(self, x: Tensor, w: Tensor, b: Tensor) -> list[Tensor]:
         stride, padding, dilation, groups = self._settings
-        if self.winograd:
-            return [self.winograd.forward(x[0], w[0], b[0]).unsqueeze(0)]
+        if self._in_c:
+            return [self._in_c.forward(x[0], w[0], b[0]).unsqueeze(0)]
         if self._by_windows:
             y = torch.addmm(b[0], self._by_windows.of(x[0]), w.reshape(self._kernel[0], -1).t())
             return [y.view(self._result).permute(0, 3, 1, 2).unsqueeze(0)]
@@ -109,8 +113,8 @@ class WideConvolution:
         return [self._back(g[0], x, w[0], (True, False, False))[0].unsqueeze(0)]
 
     def _of_weights(self, x: Tensor, g: Tensor) -> list[Tensor]:
-        if self.winograd:
-            w = self.winograd.weights(x[0], g[0]).unsqueeze(0)
+        if self._in_c:
+            w = self._in_c.weights(x[0], g[0]).unsqueeze(0)
             return [w, self._rows(g).sum(0, keepdim=True)]
         if self._weights_by_windows:
             rows, windows = self._rows(g), self._weights_by_windows.of(x[0])
