@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -94,7 +94,7 @@ class Pretrain(PoolChoices, DataChoice):
 
         own = self.data not in DATA_SETS and Path(self.data).exists()
         model, arguments = split_arguments(self.model, self.model_args)
-        choices = self.choices() | {"model": model, "model_args": arguments}
+        choices: dict[str, Any] = {**self.choices(), "model": model, "model_args": arguments}
         name = f"{Path(self.data).stem}-{model.rpartition(':')[2].lower()}"
         return PoolJob(
             data=str(Path(self.data).absolute()) if own else self.data,
