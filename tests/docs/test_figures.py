@@ -1,5 +1,6 @@
 """Every accuracy in README, docs, recipes and cards stands in a committed results.json."""
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -173,6 +174,23 @@ def test_any_other_accuracy_would_be_found(path: Path, check: Any) -> None:
                 )
                 if changed != line:
                     assert check("\n".join([*lines[:n], changed, *lines[n + 1 :]])), (figure, other)
+
+
+def test_what_the_ablation_is_said_to_show_is_in_its_runs() -> None:
+    runs = json.loads((ROOT / "benchmarks" / "results.json").read_text("utf-8"))["beyond"]["runs"]
+    means = {
+        name.partition(": ")[2]: round(100 * sum(map(sum, seeds)) / sum(map(len, seeds)), 1)
+        for name, seeds in runs.items()
+        if name.startswith("mnist-random-100,")
+    }
+    gained = {f"{means[n] - means['default']:.1f}" for n in means if n.startswith("+ ")}
+    missed = {f"{means['best'] - means[n]:.1f}" for n in means if n.startswith("best − ")}
+    page = (ROOT / "docs" / "beyond.md").read_text("utf-8")
+    said = page.partition("What the runs on MNIST show:")[2].split("\n- ")[1:3]
+    for sentence, known in zip(said, (gained, missed), strict=True):
+        found = re.findall(r"\d+\.\d", sentence)
+        assert found
+        assert {*found} <= known
 
 
 @pytest.mark.parametrize("name", recipe_names())
