@@ -209,3 +209,9 @@ def test_what_a_published_artefact_claims_is_the_result_of_its_command(name: str
     assert 100 * claim.std == pytest.approx(found["std"], abs=1e-6)
     assert (claim.data, claim.networks) == (found["data"], found["networks"])
     assert figures(card) <= _forms(found["mean"], found["std"])
+
+
+def test_recipes_that_were_not_run_say_so_and_stand_on_the_page() -> None:
+    said = {name for name in recipe_names() if "Not run yet" in read_recipe(name).description}
+    page = SUMMARY.read_text("utf-8").partition("Not run yet, because")[2]
+    assert {*re.findall(r"`([\w-]+)`", page.partition("\n\n")[0])} & {*recipe_names()} == said
