@@ -17,6 +17,7 @@ from types import ModuleType
 import pytest
 
 import datadistill
+from datadistill.report import making
 
 from .import_graph import NAME, ROOT, cycles, import_graph, modules
 
@@ -149,6 +150,21 @@ def test_no_attribute_of_a_package_hides_its_submodule() -> None:
             if found.name != "__main__":
                 attribute = getattr(package, found.name)
                 assert attribute is sys.modules[f"{package.__name__}.{found.name}"], attribute
+
+
+def test_a_name_that_is_imported_on_first_use_hides_no_submodule() -> None:
+    for package in packages():
+        on_first_use = vars(package).get("__getattr__")
+        for found in pkgutil.iter_modules(package.__path__):
+            if on_first_use and found.name != "__main__":
+                module = sys.modules[f"{package.__name__}.{found.name}"]
+                assert on_first_use(found.name) is module
+
+
+def test_the_package_that_bears_the_name_of_its_function_can_be_called(tmp_path: Path) -> None:
+    assert inspect.signature(datadistill.report) == inspect.signature(making.report)
+    with pytest.raises(datadistill.DataDistillError, match="nothing"):
+        datadistill.report(tmp_path / "nothing")
 
 
 @pytest.mark.parametrize("module", sorted(n for n, p in FILES.items() if p.stem == "__init__"))
@@ -297,8 +313,24 @@ def test_every_package_says_what_it_is_in_one_sentence() -> None:
 
 
 def test_the_page_has_the_layers_in_order() -> None:
+    page = " ".join(PAGE.read_text(encoding="utf-8").split())
     order = " ← ".join(", ".join(sorted(layer & set(rooms()))) for layer in LAYERS[4:])
-    assert f"`{order}`" in PAGE.read_text(encoding="utf-8")
+    assert f"`{order}`" in page
+    below = ", ".join(f"`{name}`" for layer in LAYERS[:4] for name in sorted(layer))
+    assert f"Below them are small modules: {below}." in page
+
+
+def test_the_page_names_what_the_core_imports() -> None:
+    rest = {n for layer in LAYERS[:4] for n in layer}
+    used = {
+        room_of(other)
+        for module, others in graph().items()
+        if room_of(module) == "core"
+        for other in others
+    }
+    assert used & rest == {"errors", "given"}
+    page = " ".join(PAGE.read_text(encoding="utf-8").split())
+    assert "imports nothing of the package but `errors` and `given`" in page
     assert datadistill.__doc__
 
 

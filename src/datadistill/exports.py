@@ -33,6 +33,8 @@ def on_first_use(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
         home = _homes(package).get(name)
         if home is not None:
             value = _imported_from(*home, package)
+            # A package that bears the name of its function, as report does, can itself be called.
+            value = sys.modules.get(f"{package}.{name}", value)
             setattr(module, name, value)  # the next time it is there
             return value
         if not name.startswith("_") and importlib.util.find_spec(f"{package}.{name}"):

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Self
 
 import pytest
@@ -119,6 +119,62 @@ def test_a_users_own_is_called_by_where_it_is_defined() -> None:
     own.check_recordable()
     name, values = parse(own.text)
     assert UpdateRule.implementation(name).from_values(values) == own
+
+
+@pytest.mark.parametrize(("seam", "name"), BUILT_IN, ids=str)
+def test_a_class_derived_from_a_built_in_one_is_never_recorded_as_that_one(
+    seam: type[Seam], name: str
+) -> None:
+    example: Any = EXAMPLES.get(name) or seam.implementation(name)()
+    kind: Any = type("Derived", (type(example),), {"__module__": __name__})
+    given = fields(example) if is_dataclass(example) else ()
+    own = kind(**{f.name: getattr(example, f.name) for f in given if f.init})
+    if name in ("layer-rates", "own-loss", "combined"):  # no setting can name what these wrap
+        with pytest.raises(ConfigError):
+            own.check_recordable()
+        return
+    own.check_recordable()
+    text, values = parse(own.as_settings()[seam.setting()])
+    assert text == own.record()["name"] == f"{__name__}:Derived"
+    assert type(seam.from_record(own.record())) is kind
+    assert kind.from_values(values).record() == own.record()
+
+
+@dataclass(frozen=True)
+class OwnDecay(WeightDecay):
+    factor: float = 1.0
+
+
+@dataclass(frozen=True)
+class OwnFixed(FixedInit):
+    factor: float = 1.0
+
+
+@pytest.mark.parametrize(
+    "own", [OwnDecay(0.1, Momentum(0.25), factor=3.0), OwnFixed(7, source="net.pth", factor=3.0)]
+)
+def test_a_derived_class_keeps_the_fields_that_it_adds(own: Seam) -> None:
+    own.check_recordable()
+    name, values = parse(own.as_settings()[own.setting()])
+    assert type(own).implementation(name).from_values(values) == own
+
+
+class BecomesAnother(Own):
+    def as_settings(self) -> dict[str, Any]:
+        return {"update_rule": "momentum"}
+
+
+def test_a_class_that_would_become_another_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"cannot be recorded: it would become momentum\."):
+        BecomesAnother().check_recordable()
+
+
+def test_own_views_cannot_be_combined_with_others() -> None:
+    class Upright(Rotate):
+        pass
+
+    with pytest.raises(ConfigError, match=r"test_seam:.*Upright is a view of your own"):
+        Combined((Shift(), Upright())).check_recordable()
 
 
 def test_settings_name_a_built_in_implementation_and_its_fields() -> None:

@@ -7,6 +7,8 @@ import runpy
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import torch
 
 import datadistill as dd
 from datadistill.artefact.make import make
-from datadistill.core.network import Network
+from datadistill.core.network import Network, Weights
 from datadistill.errors import ArtefactError, ConfigError
 from datadistill.exchange.script import RULES, called
 from datadistill.models import MODELS, build
@@ -182,6 +184,25 @@ def test_random_networks_are_drawn_as_the_artefact_draws_them(
     assert figure(printed(tmp_path / "out", capsys, "--networks", "7")) == claimed(
         distilled.with_claim(more.claim())
     )
+
+
+@dataclass(frozen=True)
+class Halved(dd.RandomInit):
+    """A user's own initialization, derived from the built-in one."""
+
+    def sample(self, network: Network, generators: Sequence[torch.Generator]) -> Weights:
+        return {name: w / 2 for name, w in super().sample(network, generators).items()}
+
+
+def test_networks_of_an_own_initialization_are_in_the_file(
+    digits: Digits, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train, test = digits
+    distilled = dd.distill(train, small(), test=test, initialization=Halved(), **SETTINGS)
+    dd.export(distilled, tmp_path / "out", test=test)
+    assert figure(printed(tmp_path / "out", capsys)) == claimed(distilled)
+    more = printed(tmp_path / "out", capsys, "--networks", "7")  # there are no others
+    assert figure(more) == claimed(distilled)
 
 
 @pytest.mark.parametrize("learn_labels", [False, True])

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from .. import models
 from ..core.distilled import Steps
+from ..core.names import FIXED_NAMES
 from ..core.network import Weights
 from ..core.objective import Objective
 from ..data import Normalization
@@ -217,7 +218,7 @@ def _check_carried(carried: Weights, header: Header) -> None:
         raise UnsoundError("it holds weights that it says it has left out")
     if initial and kind in DRAWN:
         raise UnsoundError(f"it holds initial weights for a {kind} initialization")
-    if not initial and kind.startswith("fixed") and not header.left_out:
+    if not initial and kind in FIXED_NAMES and not header.left_out:
         raise UnsoundError(f"it has no initial weights for its {kind} initialization")
     for name in [*weights, *initial]:
         if initial and initial.get(name) != weights.get(name):

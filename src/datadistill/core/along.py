@@ -11,7 +11,7 @@ from .distilled import Steps
 from .engine import Engine
 from .learner import Learner
 from .network import Weights
-from .update import UpdateRule
+from .update import UpdateRule, updated
 
 Tree = dict[str, Tensor]
 AGE = "age"
@@ -63,8 +63,7 @@ class Along:
             age, learner = int(pool[f"{m}/{AGE}"]), self._learner(pool, m)
             step = steps[steps.schedule[age % len(steps.schedule)]]
             with torch.no_grad():
-                g = engine.gradient(learner.weights, step)
-                learner = self.rule.update(learner, g, step)
+                learner = updated(self.rule, engine, learner, [step])
             age += 1
             finite = all(bool(torch.isfinite(w).all()) for w in learner.weights.values())
             if age >= self.updates or not finite:

@@ -158,12 +158,15 @@ class FixedInit(Initialization, name="fixed", aliases=("fixed-pretrained",)):
         return self.weights is None
 
     def record(self) -> Record:
+        if not self.is_built_in():
+            return super().record()
         trained = {} if self.source is None else {"source": self.source}
         name = "fixed" if self.source is None else "fixed-pretrained"
         return {"name": name, "scheme": self.scheme, "seed": self.seed, **trained}
 
     def as_settings(self) -> dict[str, Any]:
-        return {**super().as_settings(), "initialization": self.record()["name"]}
+        found = super().as_settings()
+        return found | {"initialization": self.record()["name"]} if self.is_built_in() else found
 
     def restored(self, weights: Weights, pool: Any = None) -> "FixedInit":
         return replace(self, weights=weights or None)

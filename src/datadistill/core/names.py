@@ -18,6 +18,11 @@ Placement = Literal["uniform", "gradient"]
 OrdinaryName = Literal["sgd", "adam"]
 """Ordinary training to distil for."""
 
+FIXED_NAMES = ("fixed", "fixed-pretrained")
+PRETRAINED_NAMES = ("random-pretrained", "fixed-pretrained")
+"""Initializations by name, of one network and of trained ones. A user's own, such as
+``fixed.py:Mine``, is neither: it is asked itself."""
+
 
 def check_scheme(name: str) -> None:
     """Refuses the name of a scheme that there is not."""

@@ -166,11 +166,18 @@ class Seam(ABC):
         except (TypeError, ValueError) as error:
             raise ConfigError(f"{what}: {error}.", remedy) from None
         try:
-            again = json.loads(json.dumps(type(self).from_record(record).record()))
+            made = type(self).from_record(record)
+            again = json.loads(json.dumps(made.record()))
         except Exception as error:
             raise ConfigError(f"{what}: {error}", remedy) from error
         if again != record:
             raise ConfigError(f"{what}: from_record() gives {again} for {record}.", remedy)
+        if not self.is_built_in():
+            # What is inherited of a built-in class may give that class's name.
+            named, _ = parse(self.as_settings()[self.setting()])
+            for name in (made.name, named):
+                if name != self.name:
+                    raise ConfigError(f"{what}: it would become {name}.", remedy)
 
 
 def parse(text: str) -> tuple[str, Record]:

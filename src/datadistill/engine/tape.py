@@ -11,6 +11,7 @@ from ..core.distilled import Step
 from ..core.engine import Gradient, UpdateFunction
 from ..core.learner import Learner
 from ..core.network import Weights
+from ..core.update import updated
 
 KEPT_BYTES = 384 * 2**20
 """What the weights kept in a forward sweep may take before it is divided into segments."""
@@ -119,11 +120,7 @@ class _Segment:
 
     def _made(self, learner: Learner, steps: Sequence[Step]) -> Learner:
         with torch.no_grad():
-            for step in steps:
-                learner = self._rule.update(
-                    learner, self._engine.gradient(learner.weights, step), step
-                )
-        return learner
+            return updated(self._rule, self._engine, learner, steps)
 
     def _record(self, learner: Learner, steps: Sequence[Step]) -> None:
         """Records the gradients of some updates, making those between them."""

@@ -12,7 +12,6 @@ from ..artefact import DistilledData
 from ..artefact.real_data import statistics_data
 from ..core.device import DeviceLike
 from ..core.grad_mode import with_gradients
-from ..core.objective import OwnObjective
 from ..engine.side_by_side import DEFAULT_BYTES
 from ..engine.team import ALONE, Team
 from ..errors import ConfigError
@@ -138,9 +137,7 @@ def _curve(
         progress=progress,
     )
     objective = learners.distilled.objective
-    # Without its function a loss of the user's own is not known, and says nothing.
-    known = not (isinstance(objective, OwnObjective) and objective.function is None)
-    return [replace(one, note=_note(learners.note, one, known)) for one in found]
+    return [replace(one, note=_note(learners.note, one, objective.has_loss)) for one in found]
 
 
 def _note(note: str, found: Evaluation, known: bool) -> str:

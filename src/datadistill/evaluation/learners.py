@@ -13,6 +13,7 @@ from ..artefact import DistilledData, load
 from ..artefact.real_data import real_data, statistics_data
 from ..core.device import DeviceLike, resolve_device
 from ..core.initialization import RandomInit
+from ..core.names import FIXED_NAMES
 from ..core.network import Network, Weights
 from ..data import LabelledData
 from ..data.running_statistics import Statistics
@@ -83,7 +84,8 @@ class Learners:
         else:
             network = _other(architecture, distilled, device)
             drawn = RandomInit(distilled.header.initialization.scheme or "xavier-normal")
-            note = _note(models.built_in_name(architecture) or network.name, distilled)
+            name = models.built_in_name(architecture) or network.name
+            note = _note(name, distilled, drawn.scheme)
         distilled.objective.check(network.outputs, data.labels, complete=False)
         return cls(distilled, data, network, networks, drawn, note)
 
@@ -152,10 +154,12 @@ def _weights_note(distilled: DistilledData) -> str:
     return f"networks of the pool {used.name}, from data distilled for the pool {made_for.name}"
 
 
-def _note(name: str, distilled: DistilledData) -> str:
+def _note(name: str, distilled: DistilledData, scheme: str) -> str:
     note = f"{name}, from data distilled for {distilled.header.architecture.name}"
     record = distilled.header.initialization
-    if record.kind == "random":
+    if record.kind == RandomInit.name:
         return note
-    others = "the fixed ones" if distilled.initialization.fixed else "those of a pool"
-    return f"{note}; random {record.scheme} weights, not {others}"
+    others = "those of a pool" if record.pool else f"those of {record.kind}"
+    if record.kind in FIXED_NAMES:
+        others = "the fixed ones"
+    return f"{note}; random {scheme} weights, not {others}"

@@ -37,7 +37,7 @@ BETAS = (0.9, 0.999)
 RATES = {name: one.rate for name, one in ORDINARY.items()}
 """Learning rates that are usual for each optimizer."""
 
-RULES = {"sgd": Momentum(MOMENTUM), "adam": InPlaceAdam(BETAS)}
+SGD = Momentum(MOMENTUM)
 
 OptimizerName = Literal["sgd", "adam"]
 
@@ -107,10 +107,9 @@ class OrdinaryTraining:
     @property
     def rule(self) -> Rule:
         """The update rule."""
-        rule = RULES[self.optimizer]
-        if self.weight_decay and isinstance(rule, Momentum):
-            return WeightDecay(self.weight_decay, rule)
-        return rule
+        if self.optimizer == "adam":
+            return InPlaceAdam(BETAS)
+        return WeightDecay(self.weight_decay, SGD) if self.weight_decay else SGD
 
     def rate_at(self, update: int, examples: int) -> float:
         """The learning rate of an update, counted from 0."""
@@ -172,7 +171,7 @@ def evaluate_ordinary(
             objective,
             after=[ordinary.epochs * math.ceil(len(images) / ordinary.batch_size)],
             batch=images[: ordinary.batch_size],
-            rule=Momentum(MOMENTUM),
+            rule=SGD,
             statistics=learners.statistics(statistics),
             progress=show,
         )

@@ -141,7 +141,7 @@ def _settings(distilled: DistilledData, network: Network) -> dict[str, Any]:
         )
     record = objective.record()  # that of the header may leave out defaults
     fixed = distilled.initialization.fixed
-    networks = claim.networks if claim else 1 if fixed else MANY
+    networks = 1 if fixed else claim.networks if claim else MANY
     statistics = claim and claim.statistics
     return {
         "about": repr(distilled).strip("<>"),
@@ -155,13 +155,18 @@ def _settings(distilled: DistilledData, network: Network) -> dict[str, Any]:
         "scheme": header.initialization.scheme,
         "seed": claim.seed if claim else 0,
         "networks": networks,
-        "most": 1 if fixed else networks if distilled.pool else 10**6,
+        "most": 10**6 if _by_scheme(distilled) else networks,
         "mean": [*norm.mean] if norm else None,
         "std": [*norm.std] if norm else None,
         "whitening": EPSILON if norm and norm.whitening else None,
         "dtype": dtypes.pop().removeprefix("torch."),
         "weights": [*network.weights],
     }
+
+
+def _by_scheme(distilled: DistilledData) -> bool:
+    """Whether a script can draw the initial weights: not those of a user's own class."""
+    return distilled.initialization.name == RandomInit.name
 
 
 def _tensors(
@@ -176,9 +181,8 @@ def _tensors(
     }
     if (norm := distilled.normalization) and norm.whitening:
         found |= {f"whitening/{name}": one for name, one in norm.whitening.tensors().items()}
-    if not isinstance(distilled.initialization, RandomInit):
-        number = 1 if distilled.initialization.fixed else settings["networks"]
-        drawn = networks_for(settings["seed"], "held-out network", range(number))
+    if not _by_scheme(distilled):
+        drawn = networks_for(settings["seed"], "held-out network", range(settings["networks"]))
         theta0 = distilled.initial_weights(network, drawn)
         found |= {f"initial/{name}": w for name, w in theta0.items()}
     return {name: t.detach().cpu().clone().contiguous() for name, t in found.items()}

@@ -10,11 +10,12 @@ from .picture import draw
 __all__ = ["Report", "Sources", "draw", "report"]
 
 
-class _Room(ModuleType):
-    """This package, which bears the name of its function: ``dd.report(…)`` calls either."""
+class _Callable(ModuleType):
+    """This package, which bears the name of its function: ``dd.report(…)`` calls the function."""
 
     def __call__(self, *arguments: Any, **settings: Any) -> Report:
         return report(*arguments, **settings)
 
 
-sys.modules[__name__].__class__ = _Room
+sys.modules[__name__].__class__ = _Callable
+__wrapped__ = report  # whose signature editors show

@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from ..core.names import PRETRAINED_NAMES
 from ..core.values import short
 from ..errors import printable
 from ..hints import command
@@ -188,7 +189,7 @@ def attack_rows(story: Story) -> list[tuple[str, str, str]]:
 def adaptation(story: Story) -> dict[str, str] | None:
     """What a pre-trained network reaches before and after it is adapted; None for others."""
     distilled, measured = story.distilled, story.measured
-    if distilled is None or not distilled.header.initialization.kind.endswith("pretrained"):
+    if distilled is None or distilled.header.initialization.kind not in PRETRAINED_NAMES:
         return None
     if distilled.objective.attacks:
         return None

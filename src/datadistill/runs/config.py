@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from ..core.names import FIXED_NAMES
 from ..core.settings import DistillerConfig, default_networks
 from ..core.values import one_line
 from ..errors import ConfigError, did_you_mean
@@ -84,8 +85,7 @@ class RunConfig(
         """Refuses more processes than can divide the work, before any is started."""
         from ..engine.team import check_division
 
-        fixed = self.initialization.startswith("fixed")
-        networks = self.networks or default_networks(fixed=fixed)
+        networks = self.networks or default_networks(fixed=self.initialization in FIXED_NAMES)
         check_division(networks, self.processes or 1)
 
     def mapping(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from torch import nn
 
 from .. import models
 from ..core.initialization import FixedInit, Initialization
+from ..core.names import PRETRAINED_NAMES
 from ..core.network import Network
 from ..core.seam import split_arguments
 from ..data import LabelledData, data_folder
@@ -135,7 +136,7 @@ def _check_learned(module: nn.Module, source: str, new: tuple[str, ...]) -> None
 def _check_flags(config: RunConfig) -> None:
     """Refuses settings that contradict the initialization, or that it lacks."""
     kind = config.initialization
-    pretrained = kind.endswith("pretrained")
+    pretrained = kind in PRETRAINED_NAMES
     if pretrained and config.pool is None and (kind[0] == "r" or config.weights is None):
         raise ConfigError(
             f"A {kind} initialization needs networks that were trained before.",

@@ -24,7 +24,7 @@ from ..progress import ProgressCallback
 from ..showing import shown
 from ..version import __version__
 from .adaptation import FewShot
-from .context import FrozenFeatures, TableContext, TableData, TableNetworks, TableSettings
+from .context import TableContext, TableData, TableFeatures, TableNetworks, TableSettings
 from .image_sets import baselines_of_table
 from .references import all_real, fine_tuning, neighbours
 from .result_cache import ResultCache, rule_key
@@ -73,7 +73,7 @@ def baseline_table(
     _check_data(distilled, network, train, test)
     cache = ResultCache.read(results, _context(distilled, network, settings.seed, train, test))
     with shown(progress) as show:
-        entering = FrozenFeatures(distilled, network, train, test).extract(show)
+        entering = TableFeatures(distilled, network, train, test).extract(show)
         context = TableContext(
             TableNetworks(
                 entering.distilled, entering.network, count, settings.seed, settings.memory

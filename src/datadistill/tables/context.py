@@ -58,7 +58,7 @@ class TableSettings:
 
 
 @dataclass(frozen=True)
-class FrozenFeatures:
+class TableFeatures:
     """What enters the layers that learn: features of frozen layers, or images if none are frozen.
 
     All data pass through the frozen layers once; what is trained sees only the features.
@@ -77,7 +77,7 @@ class FrozenFeatures:
     test: LabelledData
     prefix: FrozenPrefix | None = None
 
-    def extract(self, progress: ProgressCallback) -> "FrozenFeatures":
+    def extract(self, progress: ProgressCallback) -> "TableFeatures":
         """Passes all data through the frozen layers, if there are any and the features fit."""
         network, found = self.network, split_frozen(self.network)
         if found is None or self.train.augmentation:
@@ -89,7 +89,7 @@ class FrozenFeatures:
         train, test = (features.whole(progress) for features in featured)
         steps = steps_through(found.prefix, self.distilled.steps.to(*place))
         distilled = replace(self.distilled, steps=steps)
-        return FrozenFeatures(distilled, found.head, train, test, found.prefix)
+        return TableFeatures(distilled, found.head, train, test, found.prefix)
 
     def images_of(self, images: LabelledData, network: Network) -> Make:
         """Makes the images of baselines, as they enter the layers that learn.

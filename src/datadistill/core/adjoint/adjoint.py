@@ -22,6 +22,7 @@ class Adjoint(Seam, seam="adjoint"):
     """A way to differentiate the outer loss with respect to all steps.
 
     Attributes:
+        is_exact: Whether it gives the gradient of all updates, as every exact one does.
         keeps_graph: Whether it differentiates through ``engine.gradient`` itself. Parts of a step
             that are computed one after the other have no such graph.
         pool: How many networks train along from outer step to outer step; 0: every outer step has
@@ -29,6 +30,7 @@ class Adjoint(Seam, seam="adjoint"):
         updates: After how many updates each of these starts anew.
     """
 
+    is_exact: ClassVar[bool] = False
     keeps_graph: ClassVar[bool] = False
     pool: int = 0
     updates: int = 0

@@ -64,6 +64,8 @@ class BackGradient(Adjoint, name="back-gradient"):
 
     segments: int | None = field(default=None, repr=False, compare=False)  # changes no result
 
+    is_exact = True
+
     def __post_init__(self) -> None:
         if self.segments is not None and self.segments < 1:
             raise ConfigError(

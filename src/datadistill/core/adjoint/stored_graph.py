@@ -9,6 +9,7 @@ from ..distilled import Steps
 from ..engine import Engine
 from ..gradients import leaf, products
 from ..learner import Learner
+from ..update.loop import updated
 from ..update.rule import UpdateRule
 from .adjoint import Adjoint, OuterLoss
 
@@ -17,7 +18,7 @@ from .adjoint import Adjoint, OuterLoss
 class StoredGraph(Adjoint, name="stored-graph"):
     """Exact, and keeps the graphs of all T updates: faster where memory allows."""
 
-    keeps_graph = True
+    is_exact = keeps_graph = True
 
     def taped(self, updates: int) -> int:
         return 0
@@ -33,7 +34,5 @@ class StoredGraph(Adjoint, name="stored-graph"):
     ) -> tuple[Tensor, Steps]:
         steps = replace(steps, **{name: leaf(own) for name, own in steps.tensors.items()})
         with torch.enable_grad():
-            for step in steps:
-                learner = rule.update(learner, engine.gradient(learner.weights, step), step)
-            losses = outer_loss(learner.weights)
+            losses = outer_loss(updated(rule, engine, learner, steps).weights)
             return losses.detach(), Steps(*products([losses.mean()], [*steps.tensors.values()]))

@@ -13,6 +13,7 @@ from ..distilled import Steps
 from ..engine import Engine
 from ..learner import Learner
 from ..names import Placement
+from ..update.loop import updated
 from ..update.rule import UpdateRule
 from .adjoint import Adjoint, OuterLoss
 from .back_gradient import reverse_sweep
@@ -84,6 +85,5 @@ class Truncated(Adjoint, name="truncated"):
             end = int(torch.randint(window, end + 1, (), generator=generator))
         before, inside = schedule[: end - window], schedule[end - window : end]
         with torch.no_grad():
-            for step in steps.at(before):
-                learner = rule.update(learner, engine.gradient(learner.weights, step), step)
+            learner = updated(rule, engine, learner, steps.at(before))
         return reverse_sweep(rule, engine, learner, steps, outer_loss, inside)

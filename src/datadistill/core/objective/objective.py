@@ -40,6 +40,11 @@ class Objective(Seam, seam="objective"):
         writer = next(kind for kind in type(self).__mro__ if "inner_loss" in vars(kind))
         return bool(getattr(writer, "is_mean", False))
 
+    @property
+    def has_loss(self) -> bool:
+        """Whether the outer loss is known: not where a file only names a function."""
+        return True
+
     @abstractmethod
     def inner_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """ℓ(x̃, θ): mean loss of one network on one step of distilled data."""

@@ -44,6 +44,10 @@ class OwnObjective(Classification, name="own-loss"):
         named: Any = function if hasattr(function, "__qualname__") else type(function)
         return cls(function, f"{named.__module__}:{named.__qualname__}")
 
+    @property
+    def has_loss(self) -> bool:
+        return self.function is not None
+
     def record(self) -> Record:
         return {"name": self.name, "function": self.reference}
 

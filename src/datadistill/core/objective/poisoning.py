@@ -46,6 +46,8 @@ class Poisoning(Classification, name="poisoning"):
 
     @property
     def text(self) -> str:
+        if not self.is_built_in():
+            return super().text
         return f"{self.name} {self.attacked}→{self.target}"
 
     def modified(self, labels: Tensor) -> Tensor:

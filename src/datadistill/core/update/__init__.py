@@ -5,7 +5,7 @@ from .adam import Adam
 from .gradient_descent import GradientDescent
 from .layer_rates import LayerRates
 from .learned import LearnedRule
-from .loop import train, trained, training
+from .loop import train, trained, training, updated
 from .momentum import Momentum
 from .nesterov import Nesterov
 from .rule import UpdateRule
@@ -25,4 +25,5 @@ __all__ = [
     "train",
     "trained",
     "training",
+    "updated",
 ]

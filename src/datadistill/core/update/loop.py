@@ -7,19 +7,16 @@ from typing import Protocol
 import torch
 
 from ..distilled import Step
+from ..engine import UpdateFunction
 from ..learner import Learner
 from ..network import Weights
 
 
-class Rule(Protocol):
+class Rule(UpdateFunction, Protocol):
     """What training needs of an update rule."""
 
     def start(self, weights: Weights) -> Learner:
         """A learner at its initial weights."""
-        ...
-
-    def update(self, learner: Learner, gradient: Weights, step: Step) -> Learner:
-        """The learner after an update."""
         ...
 
 
@@ -31,6 +28,15 @@ class GradientOf(Protocol):
         ...
 
 
+def updated(
+    rule: UpdateFunction, engine: GradientOf, learner: Learner, steps: Iterable[Step]
+) -> Learner:
+    """The learner after an update on each step; with its graph if gradients are enabled."""
+    for step in steps:
+        learner = rule.update(learner, engine.gradient(learner.weights, step), step)
+    return learner
+
+
 def learning(
     rule: Rule, engine: GradientOf, theta0: Weights, steps: Iterable[Step]
 ) -> Iterator[Learner]:
@@ -39,7 +45,7 @@ def learning(
     yield learner
     for step in steps:
         with torch.no_grad():
-            learner = rule.update(learner, engine.gradient(learner.weights, step), step)
+            learner = updated(rule, engine, learner, [step])
         yield learner
 
 

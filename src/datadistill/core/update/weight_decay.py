@@ -39,9 +39,11 @@ class WeightDecay(UpdateRule, name="weight-decay"):
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Self:
-        return cls(values["decay"], UpdateRule.from_record(values["rule"]))
+        return super().from_values({**values, "rule": UpdateRule.from_record(values["rule"])})
 
     def as_settings(self) -> dict[str, Any]:
+        if not self.is_built_in():
+            return super().as_settings()
         return {**self.rule.as_settings(), "weight_decay": self.decay}
 
     @property

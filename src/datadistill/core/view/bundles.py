@@ -8,6 +8,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from ...errors import ConfigError
 from ..seam import Record
 from .colour import Brightness, Contrast, Saturation
 from .cutout import Cutout
@@ -45,6 +46,15 @@ class Combined(View, name="combined"):
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Self:
         return cls(tuple(View.from_record(one) for one in values["views"]))
+
+    def check_recordable(self) -> None:
+        super().check_recordable()
+        for view in self.views:
+            if not view.is_built_in():
+                raise ConfigError(
+                    f"{view.name} is a view of your own, and no setting combines it with others.",
+                    "Let its draw() call theirs.",
+                )
 
 
 @dataclass(frozen=True)

@@ -164,9 +164,7 @@ def _typed(made: ctypes.CDLL) -> ctypes.CDLL:
     made.pool_choose.argtypes = made.pool_select.argtypes = 4 * [_ADDRESS]
     made.pool_put_back.argtypes = 4 * [_ADDRESS]
     made.gather_windows.argtypes = made.scatter_windows.argtypes = 4 * [_ADDRESS]
-    tiles = [_ADDRESS, *3 * [_WHOLE]]
-    made.winograd_windows.argtypes = made.winograd_tiles.argtypes = [*tiles, *2 * [_ADDRESS]]
-    made.winograd_maps.argtypes = [*tiles, *3 * [_ADDRESS]]
-    made.winograd_kernels.argtypes = [_ADDRESS, *sizes, *2 * [_ADDRESS]]
-    made.winograd_kernels_back.argtypes = [_ADDRESS, _WHOLE, *2 * [_ADDRESS]]
+    made.winograd_kernels.argtypes = [_ADDRESS, *3 * [_WHOLE], *2 * [_ADDRESS]]
+    made.winograd_convolution.argtypes = [_ADDRESS, *4 * [_WHOLE], *5 * [_ADDRESS]]
+    made.winograd_weights.argtypes = [_ADDRESS, *4 * [_WHOLE], *4 * [_ADDRESS]]
     return made

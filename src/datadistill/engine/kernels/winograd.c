@@ -1,18 +1,29 @@
-/* What Winograd's convolutions by 3 × 3 and 5 × 5 kernels need beside matrix products.
+/* Winograd's convolutions by 3 × 3 and 5 × 5 kernels.
  *
  * Maps are computed in tiles of 2 × 2 pixels, each from a window of S × S, where S = 4 or 6. A window
  * d and a kernel w become S × S numbers each, B'dB and GwG'. A tile is A'mA of their products m: 16
  * or 36 of them, where 36 or 100 would be needed otherwise. Gradients take the transposes: AyA' of a
  * tile, G'qG of sums. The points are 0, ±1, ∞, and ±2 for S = 6.
  * Images and maps have their channels last in memory. Numbers are (S·S, tiles, channels). Channels
- * are multiples of LANES.
+ * are multiples of 16. Some tiles are computed at a time: what they need stays in the cache.
  *
  * Compile with -DREAL=float or -DREAL=double.
  */
 
 #include <stdint.h>
 
+#if defined(__AVX512F__)
+#define BYTES 64
+#define VECTORS 4
+#elif defined(__AVX__)
 #define BYTES 32
+#define VECTORS 2
+#else
+#define BYTES 16
+#define VECTORS 2
+#endif
+#define ROWS 6 /* and as many vectors: sums of matrix products that registers hold */
+
 #define LANES ((int64_t)(BYTES / sizeof(REAL)))
 #define INLINE static inline __attribute__((always_inline))
 #define MOST 6
@@ -100,7 +111,7 @@ INLINE void kernel_of(const int s, const int apart, Vector *d) {
     for (int one = 0; one < (rows); one++) function(s, 1, (d) + MOST * one);
 
 #define TILES                                                                              \
-    const int64_t down = (n->high + 1) / 2, along = (n->wide + 1) / 2, count = end - begin; \
+    const int64_t down = (n->high + 1) / 2, along = (n->wide + 1) / 2;                     \
     for (int64_t tile = begin; tile < end; tile++)
 #define AT                                                                                 \
     const int64_t image = tile / (down * along);                                           \
@@ -109,10 +120,10 @@ INLINE void kernel_of(const int s, const int apart, Vector *d) {
 #define BLOCK(size)                                                                        \
     for (int i = 0; i < (size); i++)                                                       \
         for (int k = 0; k < (size); k++)
-#define NUMBER(u) ((u) + ((i * s + k) * count + tile - begin) * channels + c)
+#define NUMBER(u) ((u) + (i * s + k) * apart + (tile - begin) * channels + c)
 
 INLINE void windows(const int s, const Tiling *n, int64_t channels, int64_t begin, int64_t end,
-                    const REAL *x, REAL *u) {
+                    const REAL *x, REAL *u, int64_t apart) {
     TILES {
         AT;
         const REAL *from[MOST * MOST];
@@ -135,7 +146,7 @@ INLINE void windows(const int s, const Tiling *n, int64_t channels, int64_t begi
 }
 
 INLINE void tiles(const int s, const Tiling *n, int64_t channels, int64_t begin, int64_t end,
-                  const REAL *maps, REAL *u) {
+                  const REAL *maps, REAL *u, int64_t apart) {
     TILES {
         AT;
         CHANNELS {
@@ -152,7 +163,7 @@ INLINE void tiles(const int s, const Tiling *n, int64_t channels, int64_t begin,
 }
 
 INLINE void maps_of(const int s, const Tiling *n, int64_t channels, int64_t begin, int64_t end,
-                    const REAL *u, const REAL *bias, REAL *maps) {
+                    const REAL *u, int64_t apart, const REAL *bias, REAL *maps) {
     TILES {
         AT;
         CHANNELS {
@@ -168,14 +179,19 @@ INLINE void maps_of(const int s, const Tiling *n, int64_t channels, int64_t begi
     }
 }
 
-INLINE void kernels(const int s, int64_t count, int turned, const REAL *w, REAL *v) {
+INLINE void kernels(const int s, int64_t maps, int64_t channels, int turned, const REAL *w,
+                    REAL *v) {
     const int size = s - 1;
+    const int64_t count = maps * channels, columns = turned ? channels : maps;
     for (int64_t at = 0; at < count; at += LANES) {
+        const int64_t row = at / columns, column = at % columns;
+        const REAL *from = w + (turned ? at : column * channels + row) * size * size;
+        const int64_t apart = (turned ? 1 : channels) * size * size;
         Vector d[MOST * MOST];
         BLOCK(size) {
             const int number = turned ? size * size - 1 - (i * size + k) : i * size + k;
             for (int64_t lane = 0; lane < LANES; lane++)
-                d[MOST * i + k][lane] = w[(at + lane) * size * size + number];
+                d[MOST * i + k][lane] = from[lane * apart + number];
         }
         BOTH(kernel_numbers, d, size, s)
         BLOCK(s) store(v + (i * s + k) * count + at, d[MOST * i + k]);
@@ -193,36 +209,100 @@ INLINE void kernels_of(const int s, int64_t count, const REAL *q, REAL *w) {
     }
 }
 
+/* c += a·b or c = a·b for one block of c: `rows` of them, and `vectors` along each. */
+INLINE void block(const int rows, const int vectors, int add, int64_t inner, const REAL *a,
+                  int64_t row, int64_t next, const REAL *b, REAL *c, int64_t columns) {
+    Vector sums[ROWS][VECTORS];
+    for (int i = 0; i < rows; i++)
+        for (int k = 0; k < vectors; k++)
+            sums[i][k] = add ? load(c + i * columns + k * LANES) : (Vector){0};
+    for (int64_t at = 0; at < inner; at++, a += next, b += columns)
+        for (int i = 0; i < rows; i++)
+            for (int k = 0; k < vectors; k++)
+                sums[i][k] += a[i * row] * load(b + k * LANES);
+    for (int i = 0; i < rows; i++)
+        for (int k = 0; k < vectors; k++)
+            store(c + i * columns + k * LANES, sums[i][k]);
+}
+
+INLINE void blocks(const int vectors, int add, int64_t rows, int64_t inner, const REAL *a,
+                   int64_t row, int64_t next, const REAL *b, REAL *c, int64_t columns) {
+    for (; rows >= ROWS; rows -= ROWS, a += ROWS * row, c += ROWS * columns)
+        block(ROWS, vectors, add, inner, a, row, next, b, c, columns);
+    for (; rows >= 2; rows -= 2, a += 2 * row, c += 2 * columns)
+        block(2, vectors, add, inner, a, row, next, b, c, columns);
+    if (rows) block(1, vectors, add, inner, a, row, next, b, c, columns);
+}
+
+/* Matrices of numbers, `apart` of each other. In a matrix they are `row` and `next` apart: a row and
+ * a column further. */
+typedef struct {
+    REAL *numbers;
+    int64_t apart, row, next;
+} Matrices;
+
+/* `count` matrices c (rows × columns) = a·b, or c += a·b, where b is (inner × columns). Rows of b and
+ * c are one after the other. */
+static void products(int64_t count, int add, int64_t rows, int64_t inner, int64_t columns,
+                     Matrices a, Matrices b, Matrices c) {
+    for (int64_t i = 0; i < count; i++) {
+        const REAL *left = a.numbers + i * a.apart, *right = b.numbers + i * b.apart;
+        REAL *to = c.numbers + i * c.apart;
+        int64_t at = 0;
+        for (; at + VECTORS * LANES <= columns; at += VECTORS * LANES)
+            blocks(VECTORS, add, rows, inner, left, a.row, a.next, right + at, to + at, columns);
+        for (; at < columns; at += LANES)
+            blocks(1, add, rows, inner, left, a.row, a.next, right + at, to + at, columns);
+    }
+}
+
 #define EITHER(kernel, function, ...)                                                      \
     if ((kernel) == 3)                                                                     \
         function(4, __VA_ARGS__);                                                          \
     else                                                                                   \
         function(6, __VA_ARGS__);
 
-/* The numbers B'dB of the windows of some tiles. */
-void winograd_windows(const Tiling *n, int64_t channels, int64_t begin, int64_t end,
-                      const REAL *x, REAL *u) {
-    EITHER(n->kernel, windows, n, channels, begin, end, x, u)
+/* The numbers GwG' of kernels (maps, channels, …) as (S·S, channels, maps), or those of kernels that
+ * are turned round, as (S·S, maps, channels). */
+void winograd_kernels(const Tiling *n, int64_t maps, int64_t channels, int64_t turned,
+                      const REAL *w, REAL *v) {
+    EITHER(n->kernel, kernels, maps, channels, (int)turned, w, v)
 }
 
-/* The numbers AyA' of some tiles of maps. */
-void winograd_tiles(const Tiling *n, int64_t channels, int64_t begin, int64_t end,
-                    const REAL *maps, REAL *u) {
-    EITHER(n->kernel, tiles, n, channels, begin, end, maps, u)
+/* Where the numbers of `chunk` tiles begin, a cache line more than they take: if they were a power
+ * of two apart, all numbers of a tile would need the same few lines of the cache. */
+#define APART(channels) (chunk * (channels) + 64 / (int64_t)sizeof(REAL))
+
+/* All maps of images x by the numbers v of kernels. There is room for the numbers of `chunk` tiles
+ * of both. */
+void winograd_convolution(const Tiling *n, int64_t all, int64_t chunk, int64_t channels,
+                          int64_t maps, const REAL *x, REAL *v, const REAL *bias, REAL *y,
+                          REAL *room) {
+    const int64_t numbers = (n->kernel + 1) * (n->kernel + 1);
+    const Matrices u = {room, APART(channels), channels, 1};
+    const Matrices by = {v, channels * maps, maps, 1};
+    const Matrices made = {room + numbers * u.apart, APART(maps), maps, 1};
+    for (int64_t begin = 0; begin < all; begin += chunk) {
+        const int64_t end = begin + chunk < all ? begin + chunk : all;
+        EITHER(n->kernel, windows, n, channels, begin, end, x, u.numbers, u.apart)
+        products(numbers, 0, end - begin, channels, maps, u, by, made);
+        EITHER(n->kernel, maps_of, n, maps, begin, end, made.numbers, made.apart, bias, y)
+    }
 }
 
-/* Some tiles of maps: A'mA + b. */
-void winograd_maps(const Tiling *n, int64_t channels, int64_t begin, int64_t end, const REAL *u,
-                   const REAL *bias, REAL *maps) {
-    EITHER(n->kernel, maps_of, n, channels, begin, end, u, bias, maps)
-}
-
-/* The numbers GwG' of so many kernels, or of the same turned round: (S·S, count). */
-void winograd_kernels(const Tiling *n, int64_t count, int64_t turned, const REAL *w, REAL *v) {
-    EITHER(n->kernel, kernels, count, (int)turned, w, v)
-}
-
-/* The transpose: G'qG. */
-void winograd_kernels_back(const Tiling *n, int64_t count, const REAL *q, REAL *w) {
-    EITHER(n->kernel, kernels_of, count, q, w)
+/* The gradient w of the kernels where g is that of the maps. There is room for the numbers of `chunk`
+ * tiles of both, and for those of the kernels. */
+void winograd_weights(const Tiling *n, int64_t all, int64_t chunk, int64_t channels, int64_t maps,
+                      const REAL *x, const REAL *g, REAL *w, REAL *room) {
+    const int64_t numbers = (n->kernel + 1) * (n->kernel + 1);
+    const Matrices u = {room, APART(channels), channels, 1};
+    const Matrices turned = {room + numbers * u.apart, APART(maps), 1, maps};
+    const Matrices sums = {turned.numbers + numbers * turned.apart, maps * channels, channels, 1};
+    for (int64_t begin = 0; begin < all; begin += chunk) {
+        const int64_t end = begin + chunk < all ? begin + chunk : all;
+        EITHER(n->kernel, windows, n, channels, begin, end, x, u.numbers, u.apart)
+        EITHER(n->kernel, tiles, n, maps, begin, end, g, turned.numbers, turned.apart)
+        products(numbers, begin > 0, maps, end - begin, channels, turned, u, sums);
+    }
+    EITHER(n->kernel, kernels_of, maps * channels, sums.numbers, w)
 }

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal
 
+from ...core.names import FIXED_NAMES
 from ...core.settings import Outer
 from ...hints import flag
 from ..settings import LearnedSettings, UnrollSettings
@@ -101,7 +102,7 @@ def described(config: "RunConfig") -> str:
 
 def _best(given: Mapping[str, Any]) -> dict[str, Any]:
     kind = str(given.get("initialization", "random"))
-    found = dict(FIXED if kind.startswith("fixed") else RANDOM if kind == "random" else PRETRAINED)
+    found = dict(FIXED if kind in FIXED_NAMES else RANDOM if kind == "random" else PRETRAINED)
     excluded = {name for one, names in EXCLUDED_BY.items() if one in given for name in names}
     if given.get("objective", "classification") != "classification":
         excluded |= {"labels", "start"}  # there may be no classes

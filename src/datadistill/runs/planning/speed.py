@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from ...core.adjoint import BackGradient, StoredGraph
+from ...core.adjoint import StoredGraph
 from ...core.engine import PlainEngine
 from ...durations import time_text
 from ...engine.knowledge import Ways, ways_of
@@ -101,12 +101,11 @@ def measure_speed(distillation: Distillation) -> Speed:
         distillation.batch(0),
         distillation.late(),
     )
-    exact = isinstance(distiller.adjoint, BackGradient)
     one = replace(
         distiller,
         config=replace(distiller.config, networks=1),
         own_engine=PlainEngine(distiller.network, distiller.objective),
-        adjoint=StoredGraph() if exact else distiller.adjoint,
+        adjoint=StoredGraph() if distiller.adjoint.is_exact else distiller.adjoint,
     )
     networks, threads = distiller.networks, torch.get_num_threads()
     torch.set_num_threads(1)

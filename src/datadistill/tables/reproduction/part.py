@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ...core.names import FIXED_NAMES
 from ...core.settings import default_networks
 from ...runs.config import MACHINE, NAMES, RunConfig
 from ...runs.recipes import read_recipe
@@ -82,7 +83,7 @@ class Part:
         quick = dict(self.quick) if scale.name == "quick" else {}
         recipe = quick.pop("recipe", self.recipe)
         config = read_recipe(recipe, scale.preset).config
-        fixed = config.initialization.startswith("fixed")
+        fixed = config.initialization in FIXED_NAMES
         changes: dict[str, Any] = {
             **self.settings,
             **quick,
@@ -161,7 +162,7 @@ FEW_SHOT = {
 
 def _resolved(config: RunConfig) -> dict[str, Any]:
     """All settings, with the number of networks that stands for none."""
-    fixed = config.initialization.startswith("fixed")
+    fixed = config.initialization in FIXED_NAMES
     networks = config.networks or default_networks(fixed=fixed)
     periods = config.outer_schedule == "periods"  # a cosine has one, which a run writes down
     every = config.decay_every if periods else None
