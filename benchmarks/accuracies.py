@@ -6,7 +6,9 @@
 
 A row is an experiment as a page names it, such as ``mnist-fixed-10``. Of every run the file holds
 the command, the figure on the test data, the one on held-out training data, and what it took. A run
-that is already there is replaced. ``measured`` has the figures of pages whose runs were not added.
+that is already there is replaced. ``measured`` has the figures of pages whose runs were not added,
+``published`` those of other methods, and ``summary`` and ``readme`` say which figures the tables of
+docs/results/README.md and README.md show; tests compare all of them with the pages.
 ``publish`` puts the artefact of a run, its picture and a card into the package.
 """
 

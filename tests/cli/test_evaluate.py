@@ -122,6 +122,8 @@ def test_another_architecture_is_trained_by_its_name(capsys: pytest.CaptureFixtu
     same = result(capsys, "random.safetensors", "--networks", "2", *arguments)
     assert same["note"] == ""
     assert same["values"] == result(capsys, "random.safetensors", "--networks", "2")["values"]
+    brackets = ["--model", "mlp(hidden=8)", "--networks", "2"]
+    assert result(capsys, "random.safetensors", *brackets)["values"] == same["values"]
 
 
 def test_data_for_one_network_are_tried_on_random_ones(capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,6 +46,9 @@ def test_make_extend_and_use_a_pool(here: Path, capsys: pytest.CaptureFixture[st
     assert f"Use it: {use} {drawn}\n" in said.err
     assert run(*POOL[:-3], "19", "--held-out", "4", "--quiet") == 0
     assert not capsys.readouterr().err
+    brackets = ["mlp(hidden=6)", *POOL[POOL.index("hidden=6") + 1 : -3], "19", "--held-out", "4"]
+    assert run(*POOL[: POOL.index("mlp")], *brackets, "--quiet") == 0, "the same pool"
+    assert capsys.readouterr().out.splitlines()[2] == "pool: pools/clouds-mlp"
     words = ["--data", "clouds.npz", *WORDS[:4], "--pool", "pools/clouds-mlp", "--quiet"]
     quick = ["--iterations", "2", "--batch-size", "16", "--networks", "2"]
     many = ["--initialization", "random-pretrained", "--run", "many"]

@@ -4,13 +4,20 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from datadistill.core.adjoint import Truncated
+from datadistill.core.adjoint import BackGradient, Truncated
 from datadistill.core.clipping import clipped, length
 from datadistill.core.distiller import Batch, Distiller, DistillerState
 from datadistill.core.engine import Engine
+from datadistill.core.initialization import RandomInit
+from datadistill.core.network import Network
+from datadistill.core.objective import Classification
+from datadistill.core.parametrisation import SoftLabels
+from datadistill.core.settings import DistillerConfig
+from datadistill.core.update import GradientDescent
 from datadistill.core.update.loop import trained
+from datadistill.core.view import View
 from datadistill.data.whitening import Whitening
 from tests.engine.test_catalogue import (
     DISTANCE,
@@ -40,6 +47,39 @@ def gradients(made: Distiller, state: DistillerState, batch: Batch) -> list[Tree
         assert float(expected.norm()) > 1e-6
         assert relative_error(fast[name], expected) < 1e-10, name
     return [fast, plain]
+
+
+@pytest.mark.parametrize("images_per_step", [1, 2])
+def test_fewer_images_than_classes_have_exact_gradients(images_per_step: int) -> None:
+    made, _, batch = prepare(CASE)
+    made = replace(made, config=replace(made.config, steps=1, images_per_step=images_per_step))
+    state = made.init(batch[0].shape[1:], batch[1])
+    assert state.parameters["inputs"].shape[:2] == (1, images_per_step)
+    assert_exact(made, state, batch, *gradients(made, state, batch))
+
+
+@pytest.mark.parametrize("view", sorted(View.names()))
+def test_views_of_colour_images_have_exact_gradients(view: str) -> None:
+    """Images of one channel have no saturation."""
+    random = torch.Generator().manual_seed(4)
+    inputs = torch.randn(7, 3, 6, 6, generator=random).double()
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        layers = nn.Conv2d(3, 4, 3), nn.Tanh(), nn.Flatten(), nn.Linear(64, 3)
+    network = Network(nn.Sequential(*layers), inputs, dtype=torch.float64)
+    config = DistillerConfig(steps=1, epochs=2, networks=2, learning_rate=0.2)
+    parts = RandomInit(), Classification(), config, BackGradient(), GradientDescent(), SoftLabels()
+    seen = View.from_record({"name": view})
+    made, batch = Distiller(network, *parts, seen), (inputs, torch.arange(7) % 3)
+    state = made.init(inputs.shape[1:], batch[1])
+    plain = replace(made, view=None).gradient(state, batch)[1]
+    moved = 0
+    for outer_step in range(3):
+        now = replace(state, outer_step=outer_step)
+        found = gradients(made, now, batch)
+        assert_exact(made, now, batch, *found)
+        moved += relative_error(found[0]["inputs"], plain["inputs"]) > 1e-3
+    assert moved
 
 
 def test_whitened_images_have_exact_gradients() -> None:

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from datadistill.errors import ModelError
-from datadistill.models import MLP, AlexNet, LeNet, find
+from datadistill.errors import ConfigError, ModelError
+from datadistill.models import MLP, AlexNet, LeNet, find, find_for
 
 DATA = {"channels": 1, "size": 28, "classes": 10}
 
@@ -86,6 +86,23 @@ def test_the_users_arguments_add_to_those_of_the_data_and_go_before_them() -> No
     assert isinstance(module, MLP)
     assert module.arguments == {**DATA, "hidden": 7, "classes": 3}
     assert isinstance(find("alexnet", {**DATA, "size": 64}, {"width": 2}), AlexNet)
+
+
+def test_arguments_may_follow_the_name_in_brackets(folder: Path) -> None:
+    module = find_for("mlp(hidden=7)", (1, 28, 28), 3)
+    assert isinstance(module, MLP)
+    assert module.arguments == {**DATA, "classes": 3, "hidden": 7}
+    both = find_for("mlp( hidden = 7, )", (1, 28, 28), 3, ["classes=4"])
+    assert isinstance(both, MLP)
+    assert (both.arguments["hidden"], both.arguments["classes"]) == (7, 4)
+    (folder / "nets").rename("nets (2)")
+    own = find("nets (2)/my_nets.py:Net(width=5, activation='gelu', bias=False)", DATA)
+    assert own.made_with == (5, "gelu", False)
+    assert find("nets (2)/my_nets.py:Net", DATA).made_with == (4, "relu", True)
+    with pytest.raises(ConfigError, match="'hidden' of the network is given twice"):
+        find_for("mlp(hidden=7)", (1, 28, 28), 3, ["hidden=8"])
+    with pytest.raises(ConfigError, match="cannot be read"):
+        find_for("mlp(hidden=a+b)", (1, 28, 28), 3)
 
 
 @pytest.mark.parametrize(

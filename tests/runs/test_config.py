@@ -456,3 +456,9 @@ def test_a_rule_and_momentum_that_do_not_fit_are_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         make_rule(config_from(settings))
+
+
+def test_arguments_of_a_network_may_follow_its_name_in_brackets() -> None:
+    config = config_from({"model": "convnet3(width=16)", "model_args": ["size=28"]})
+    assert (config.model, config.model_args) == ("convnet3", ("width=16", "size=28"))
+    assert config == RunConfig(model="convnet3", model_args=("width=16", "size=28"))

@@ -6,10 +6,11 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from ..core.seam import split_arguments
 from ..errors import ConfigError
 from ..hints import command, flag
 from ..pools.settings import PoolChoices
@@ -92,7 +93,9 @@ class Pretrain(PoolChoices, DataChoice):
         from ..runs.pool_job import PoolJob
 
         own = self.data not in DATA_SETS and Path(self.data).exists()
-        name = f"{Path(self.data).stem}-{self.model.rpartition(':')[2].lower()}"
+        model, arguments = split_arguments(self.model, self.model_args)
+        choices: dict[str, Any] = {**self.choices(), "model": model, "model_args": arguments}
+        name = f"{Path(self.data).stem}-{model.rpartition(':')[2].lower()}"
         return PoolJob(
             data=str(Path(self.data).absolute()) if own else self.data,
             data_dir=self.data_dir and self.data_dir.absolute(),
@@ -100,7 +103,7 @@ class Pretrain(PoolChoices, DataChoice):
             channels=self.channels,
             pool=self.pool or Path("pools") / name,
             memory=self.memory * MEGABYTE,
-            **self.choices(),
+            **choices,
         )
 
 

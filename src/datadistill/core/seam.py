@@ -10,7 +10,7 @@ import json
 import pkgutil
 import re
 from abc import ABC
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, Self
 
@@ -198,6 +198,23 @@ def parse(text: str) -> tuple[str, Record]:
     raise ConfigError(
         f"{text[:200]!r} cannot be read.", "Write file.py:Class or file.py:Class(name=value, …)."
     )
+
+
+def split_arguments(reference: str, arguments: Sequence[str] = ()) -> tuple[str, tuple[str, ...]]:
+    """Takes the arguments out of the name of a network: ``convnet3(width=16)``.
+
+    Args:
+        reference: A name or ``file.py:Class``, with or without arguments in brackets.
+        arguments: Further arguments, each as ``name=value``.
+
+    Returns:
+        The name alone, and all arguments as ``name=value``.
+    """
+    given = re.fullmatch(r"(.+?)(\((?:\s*\w+\s*=.*)?\))", reference)  # a folder may have brackets
+    if not given:
+        return reference, tuple(arguments)
+    own = [f"{name}={value!r}" for name, value in parse(f"f{given[2]}")[1].items()]
+    return given[1], (*own, *arguments)
 
 
 def _short(reference: str) -> tuple[str, str]:

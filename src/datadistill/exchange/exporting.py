@@ -8,6 +8,7 @@ from typing import Any
 from ..artefact import DistilledData, load
 from ..artefact.real_data import real_data
 from ..core.grad_mode import with_gradients
+from ..core.seam import split_arguments
 from ..errors import ConfigError, FileError, did_you_mean
 from ..files import reporting
 from ..folders import filling
@@ -80,7 +81,7 @@ def export(
         shape = distilled.inputs.shape[2:]
         has_classes = distilled.objective.has_classes
         test = real_data(distilled, test, input_shape=shape, has_classes=has_classes)
-    own = OwnNetwork(model, model_args) if model else None
+    own = OwnNetwork(*split_arguments(model, model_args)) if model else None
     with filling(folder) as place:
         if form == SCRIPT:
             write_script(distilled, place, test, own)

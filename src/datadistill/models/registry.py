@@ -6,6 +6,7 @@ from functools import partial
 from torch import nn
 
 from ..core.own_scheme import remember
+from ..core.seam import split_arguments
 from ..errors import ModelError, did_you_mean
 from . import networks as networks  # where the built-in ones register
 from .arguments import Value, check_arguments, parse_arguments
@@ -69,7 +70,8 @@ def find_for(
         classes: How many classes there are.
         own_arguments: The user's constructor arguments, each as ``name=value``.
     """
-    own = parse_arguments(own_arguments)
+    reference, given = split_arguments(reference, own_arguments)
+    own = parse_arguments(given)
     if ":" in reference:
         return find(reference, {}, own)
     kind = MODELS.get(reference)
@@ -100,12 +102,14 @@ def find(
     """Makes a network from its name or from where its class is.
 
     Args:
-        reference: ``lenet``, ``package.module:Class`` or ``path/to/file.py:Class``.
+        reference: ``lenet``, ``convnet3(width=16)``, ``package.module:Class`` or
+            ``path/to/file.py:Class``.
         arguments: Constructor arguments of built-in networks that follow from the data. A class
             of the user's own gets none of them.
         own_arguments: The user's constructor arguments, which go before those of the data.
     """
-    own_arguments = own_arguments or {}
+    reference, given = split_arguments(reference)
+    own_arguments = {**parse_arguments(given), **(own_arguments or {})}
     if ":" not in reference:
         return build(reference, {**arguments, **own_arguments})
     make = locate(reference)

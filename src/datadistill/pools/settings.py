@@ -40,7 +40,7 @@ class PoolChoices:
     held_out: int = 100
     """Other networks, that only evaluation uses."""
     model: str = "lenet"
-    """Network: lenet, alexcifarnet and so on, or your own as package.module:Class."""
+    """Network: lenet, "convnet3(width=32)" and so on, or your own as package.module:Class."""
     model_args: tuple[str, ...] = ()
     """Arguments of the network's constructor, e.g. --model-args width=64 bias=false."""
     preset: Preset = "quick"

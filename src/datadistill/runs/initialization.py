@@ -11,7 +11,7 @@ from .. import models
 from ..core.initialization import FixedInit, Initialization
 from ..core.names import PRETRAINED_NAMES
 from ..core.network import Network
-from ..core.seam import parse
+from ..core.seam import split_arguments
 from ..data import LabelledData, data_folder
 from ..errors import ConfigError
 from ..hints import command
@@ -173,11 +173,10 @@ def other_networks(config: RunConfig, network: Network, data: LabelledData) -> l
 
 
 def _network(text: str, network: Network, data: LabelledData) -> Network:
-    name, values = parse(text)
+    name, arguments = split_arguments(text)
     if ":" in name:
         raise ConfigError(
             f"architectures names Python code, {name}.", "Name built-in networks, e.g. mlp."
         )
-    arguments = [f"{argument}={value}" for argument, value in values.items()]
     module = models.find_for(name, data.input_shape, data.classes, arguments)
     return Network(module, data.example(), device=network.device, dtype=network.dtype)

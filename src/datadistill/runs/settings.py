@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from ..core.names import DeviceName, DtypeName, LabelKind, OrdinaryName, Placement, Scheme
+from ..core.seam import split_arguments
 from ..core.settings import Learned, Outer, Settings, Unroll
 from ..engine.choice import EngineName
 from ..errors import ConfigError
@@ -186,7 +187,8 @@ class NetworkSettings(Settings):
 
     model: str = "lenet"
     """Network: alexcifarnet, alexnet, convnet3, largenet, lenet, linear, mlp, squeezenet, textcnn,
-    vgg11, or your own as package.module:Class or file.py:Class."""
+    vgg11, or your own as package.module:Class or file.py:Class. Arguments may follow in brackets,
+    e.g. "convnet3(width=32)"."""
     model_args: tuple[str, ...] = ()
     """Arguments of the network's constructor, e.g. --model-args width=64 bias=false."""
     architectures: tuple[str, ...] = ()
@@ -227,6 +229,9 @@ class NetworkSettings(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._require_count("pool_networks")
+        model, arguments = split_arguments(self.model, self.model_args)
+        object.__setattr__(self, "model", model)
+        object.__setattr__(self, "model_args", arguments)
 
 
 @dataclass(frozen=True, kw_only=True)
