@@ -114,16 +114,6 @@ INLINE int64_t list(const Few *f, const uint8_t *index) {
     return count;
 }
 
-/* The sum of those pixels, in four parts, as an addition has to wait for the one before. */
-INLINE REAL sum(const REAL *g, const Pixel *pixels, int64_t count) {
-    REAL part[4] = {0};
-    int64_t p = 0;
-    for (; p + 4 <= count; p += 4)
-        for (int i = 0; i < 4; i++) part[i] += g[pooled(pixels[p + i])];
-    for (; p < count; p++) part[0] += g[pooled(pixels[p])];
-    return part[0] + part[1] + (part[2] + part[3]);
-}
-
 #define SOME 10 /* vectors of a kernel at once */
 
 INLINE void dots(const int vectors, const int64_t *distance, const REAL *x, const REAL *w,
@@ -144,11 +134,13 @@ INLINE void dots(const int vectors, const int64_t *distance, const REAL *x, cons
     }
 }
 
-/* Where a pixel does not keep all registers busy, the next one has sums of its own. */
-INLINE void gather(const int vectors, const int64_t *distance, const REAL *x, REAL *w,
+/* Where a pixel does not keep all registers busy, the next one has sums of its own. The sum of the
+ * gradients themselves, which is returned, is made in a vector too: one by one they would take
+ * longer. */
+INLINE REAL gather(const int vectors, const int64_t *distance, const REAL *x, REAL *w,
                    const Pixel *pixels, int64_t count, const REAL *g) {
     const int more = vectors <= SOME / 2 ? vectors : 0;
-    vec kernel[SOME], second[SOME];
+    vec kernel[SOME], second[SOME], bias = {0}, other_bias = {0};
 #pragma GCC unroll 16
     for (int v = 0; v < vectors; v++) kernel[v] = load(w + v * LANES);
 #pragma GCC unroll 16
@@ -157,6 +149,8 @@ INLINE void gather(const int vectors, const int64_t *distance, const REAL *x, RE
     for (; more && p + 1 < count; p += 2) {
         const REAL *from = x + window(pixels[p]), *next = x + window(pixels[p + 1]);
         const REAL value = g[pooled(pixels[p])], other = g[pooled(pixels[p + 1])];
+        bias += value;
+        other_bias += other;
 #pragma GCC unroll 16
         for (int v = 0; v < more; v++) {
             kernel[v] += value * load(from + distance[v]);
@@ -166,6 +160,7 @@ INLINE void gather(const int vectors, const int64_t *distance, const REAL *x, RE
     for (; p < count; p++) {
         const REAL *from = x + window(pixels[p]);
         const REAL value = g[pooled(pixels[p])];
+        bias += value;
 #pragma GCC unroll 16
         for (int v = 0; v < vectors; v++) kernel[v] += value * load(from + distance[v]);
     }
@@ -173,6 +168,8 @@ INLINE void gather(const int vectors, const int64_t *distance, const REAL *x, RE
     for (int v = 0; v < more; v++) kernel[v] += second[v];
 #pragma GCC unroll 16
     for (int v = 0; v < vectors; v++) store(w + v * LANES, kernel[v]);
+    bias += other_bias;
+    return bias[0];
 }
 
 #define PARTS(function, x, w, result)                                                        \
@@ -352,8 +349,9 @@ int few_weights(const Shape *s, int64_t networks, int64_t images, const REAL *x,
             innermost(s, x + j * of_network + n * of_image, f.image, f.pitch);
             for (int64_t o = 0; o < s->out; o++, g += f.map, index += f.map) {
                 const int64_t count = list(&f, index);
-                b[j * s->out + o] += sum(g, f.pixels, count);
-                PARTS(gather, f.image, f.kernels + o * f.count * LANES, g)
+                REAL bias = 0; /* the same for each part of a kernel */
+                PARTS(bias = gather, f.image, f.kernels + o * f.count * LANES, g)
+                b[j * s->out + o] += bias;
             }
         }
         from_vectors(s, f.kernels, w + j * f.taps, f.count);
