@@ -23,7 +23,7 @@ from ...notices import warn_once
 from ..choice import chosen
 from .kept import find, hash_of, keep, load
 from .shipped import shipped
-from .sources import FLAGS, SOURCES
+from .sources import FLAGS, HEADERS, SOURCES
 
 REALS = {torch.float32: "float", torch.float64: "double"}
 FOR_THIS_PROCESSOR = [["-march=native"], ["-mcpu=native"], []]  # compilers differ
@@ -130,7 +130,7 @@ def _content(compiler: str, flags: list[str]) -> bytes:
     """The bytes of the library: those that are kept, or else compiled now."""
     # What the compiler defines tells its version and the processor's abilities.
     macros = _run([compiler, *flags, "-dM", "-E", "-x", "c", os.devnull])
-    key = hash_of(b"".join(source.read_bytes() for source in SOURCES) + macros)
+    key = hash_of(b"".join(source.read_bytes() for source in (*SOURCES, *HEADERS)) + macros)
     content = find(key)
     if content is None:
         with tempfile.TemporaryDirectory() as workplace:  # 0700

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from .kept import hash_of
-from .sources import FLAGS, SOURCES
+from .sources import FLAGS, HEADERS, SOURCES
 
 FOLDER = Path(__file__).with_name("built")
 CPUINFO = Path("/proc/cpuinfo")
@@ -58,7 +58,7 @@ def compile_for(real: str, level: str, folder: Path = FOLDER, compiler: str = "c
 
 
 def _name(real: str, level: str) -> str:
-    content = b"".join(source.read_bytes() for source in SOURCES)
+    content = b"".join(source.read_bytes() for source in (*SOURCES, *HEADERS))
     return f"{hash_of(content)}-{real}-{level}.so"
 
 

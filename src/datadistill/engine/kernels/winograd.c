@@ -12,24 +12,9 @@
 
 #include <stdint.h>
 
-#if defined(__AVX512F__)
-#define BYTES 64
-#define VECTORS 4
-#elif defined(__AVX__)
-#define BYTES 32
-#define VECTORS 2
-#else
-#define BYTES 16
-#define VECTORS 2
-#endif
-#define ROWS 6 /* and as many vectors: sums of matrix products that registers hold */
+#include "blocks.h"
 
-#define LANES ((int64_t)(BYTES / sizeof(REAL)))
-#define INLINE static inline __attribute__((always_inline))
 #define MOST 6
-
-typedef REAL Vector __attribute__((vector_size(BYTES)));
-typedef REAL Anywhere __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));
 
 typedef struct {
     int64_t kernel;              /* 3 or 5 */
@@ -37,9 +22,6 @@ typedef struct {
     int64_t padding_y, padding_x;
     int64_t high, wide;          /* of the maps that tiles make up */
 } Tiling;
-
-INLINE Vector load(const REAL *from) { return *(const Anywhere *)from; }
-INLINE void store(REAL *to, Vector value) { *(Anywhere *)to = value; }
 
 /* In one direction, numbers are `apart` of each other. B'd: */
 INLINE void window(const int s, const int apart, Vector *d) {
