@@ -99,12 +99,12 @@ ABLATIONS = {
         100,
         20,
         {
-            "start from k-means": {"start": "k-means"},
             "view": {"view": "dsa"},
             "ZCA whitening": {"normalization": "zca"},
         },
-        # AlexCifarNets would take days, and hardly learn at the paper's learning rate.
-        {**SMALL, "model": "lenet", "learning_rate": 0.02},
+        # AlexCifarNets would take days, and hardly learn at the paper's learning rate. From noise,
+        # 100 outer steps reach 17 to 18 % with every option: they start as those of MNIST do.
+        {**SMALL, "model": "lenet", "learning_rate": 0.02, "start": "k-means"},
     ),
 }
 
