@@ -103,7 +103,7 @@ ABLATIONS = {
             "ZCA whitening": {"normalization": "zca"},
         },
         # AlexCifarNets would take days, and hardly learn at the paper's learning rate. From noise,
-        # 100 outer steps reach 17 to 18 % with every option: they start as those of MNIST do.
+        # 100 outer steps reached 17 to 18 % with each option tried: they start as those of MNIST.
         {**SMALL, "model": "lenet", "learning_rate": 0.02, "start": "k-means"},
     ),
 }
