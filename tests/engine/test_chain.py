@@ -14,7 +14,7 @@ from tests.engine.test_stacked import Residual, SharedAndFrozen
 class TiedAndFrozen(nn.Sequential):
     def __init__(self) -> None:
         into, tied = nn.Linear(98, 5).requires_grad_(False), nn.Linear(5, 5, bias=False)
-        super().__init__(nn.Flatten(), nn.ReLU(), into, nn.Dropout(), tied, nn.ReLU(), tied)
+        super().__init__(nn.Flatten(), into, nn.ReLU(), nn.Dropout(), tied, nn.ReLU(), tied)
 
 
 CHAINS = {
@@ -41,12 +41,12 @@ def test_gradients_are_added_that_autograd_would_give(
     network = Network(make().to(dtype), torch.randn(2, *shape, dtype=dtype))
     fast, weights = stacked(network), several(network, networks)
     assert fast
-    assert fast.has_gradients
+    assert fast.chain
     inputs, labels = torch.randn(5, *shape, dtype=dtype), torch.tensor([0, 1, 2, 1, 0])
     before = {name: torch.randn_like(w) for name, w in weights.items()}
     to = {name: w.clone() for name, w in before.items()}
     given = inputs.clone()
-    losses = fast.add_gradients(weights, given, labels, F.cross_entropy, 0.3, to)
+    losses = fast.add_loss(weights, given, labels, F.cross_entropy, 0.3, to)
     leaves = {name: w.clone().requires_grad_() for name, w in weights.items()}
     expected = 0.3 * network.losses(leaves, inputs, labels, F.cross_entropy)
     gradients = torch.autograd.grad(expected.sum(), [*leaves.values()])
@@ -61,4 +61,4 @@ def test_other_networks_are_left_to_autograd(make: type[nn.Module]) -> None:
     network = Network(make(), torch.randn(2, 2, 7, 7))
     fast = stacked(network)
     assert fast
-    assert not fast.has_gradients
+    assert not fast.chain

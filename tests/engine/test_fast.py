@@ -15,7 +15,7 @@ from datadistill.core.network import Network
 from datadistill.core.objective import Classification, Regression
 from datadistill.core.settings import DistillerConfig
 from datadistill.engine import FastEngine, vectorised
-from datadistill.engine.graph_budget import GRAPH_BYTES, WIDE_GRAPH_BYTES
+from datadistill.engine.graph_budget import CHAINED_GRAPH_BYTES, WIDE_GRAPH_BYTES
 from datadistill.engine.groups import Groups
 from datadistill.engine.vectorised import Vectorised
 from tests.helpers import Branches, Convolutional, relative_error
@@ -117,7 +117,7 @@ def test_wide_networks_have_more_room_for_graphs_than_narrow_ones() -> None:
         assert Vectorised(network).stacked is engine.vectorised.stacked  # found out once
         return engine._budget._all  # pyright: ignore[reportPrivateUsage]
 
-    assert room(64) == WIDE_GRAPH_BYTES > room(2) == GRAPH_BYTES
+    assert room(64) == WIDE_GRAPH_BYTES > room(2) == CHAINED_GRAPH_BYTES
 
 
 class RootMeanSquare(Regression):

@@ -101,7 +101,8 @@ def test_small_graphs_are_kept_and_change_no_bit_of_the_gradient(
         return case.differentiate(adjoint, engine=engine)[1]
 
     differentiate(BackGradient(), engine)
-    assert engine.made == 7 * [RECORDED]  # the first time one more, to be measured
+    in_c = network == "linear"  # of which it is known what a graph takes
+    assert engine.made == (6 if in_c else 7) * [RECORDED]  # the first one is measured
     kept = differentiate(BackGradient(), engine)
     assert engine.made == 6 * [RECORDED]  # each update once
     windowed = differentiate(Truncated(4, random=False), engine)

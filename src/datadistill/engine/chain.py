@@ -1,33 +1,21 @@
-"""The losses of layers one after the other, and their gradients, without autograd.
+"""Layers one after the other, in C: whole updates, and passes over real data, in one call each.
 
-The outer loss is differentiated once, and its weights are all that it is differentiated by. So a
-pass forward keeps the inputs of the layers with weights, and nothing else that a graph would keep;
-the pass back frees them as it goes, and adds gradients to those of other examples.
+An update of a narrow network by a few images is many small operations, and Python takes longer to
+call them than they take. Nor does anything here keep what a graph of autograd would keep.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ..core.network import Loss, Weights
-from .bilinear import Maps
-from .layers import Compute, Linear, Relu, WithWeights, flattening, same
+from .kernels import ChainKernel, Convolution, Kept, Part, kernels
+from .layers import Compute, Linear, Names, Relu, WithWeights, flattening, same
 
-Back = Callable[[Tensor, Weights], Tensor]
-"""(gradient of a layer's result, sums of the gradients of weights) → gradient of what it was given.
-
-It adds to the sums.
-"""
-
-
-def chain(layers: Sequence[Compute]) -> "Chain | None":
-    """Layers of which each takes the result of the one before; None if one is not known here."""
-    layers = [layer for layer in layers if layer is not same]
-    known = all(isinstance(one, WithWeights | Relu) or one is flattening for one in layers)
-    weighted = [n for n, one in enumerate(layers) if isinstance(one, WithWeights)]
-    return Chain(layers, weighted[0]) if known and weighted else None
+Shapes = Mapping[str, Sequence[int]]
+"""The shapes of a network's weights."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +23,21 @@ class Chain:
     """Layers one after the other.
 
     Attributes:
-        layers: The layers.
-        first: The number of the first one with weights, where a pass back ends.
+        names: What weights and biases of the layers are called, in turn; None where there are none.
+        kernel: The code.
     """
 
-    layers: Sequence[Compute]
-    first: int
+    names: Sequence[str | None]
+    kernel: ChainKernel
 
-    def add_gradients(
-        self, weights: Weights, x: Tensor, labels: Tensor, loss: Loss, share: float, to: Weights
+    def add_loss(
+        self,
+        weights: Weights,
+        x: Tensor,
+        labels: Tensor,
+        loss: Loss,
+        share: float,
+        to: Weights,
     ) -> Tensor:
         """Returns ``share`` times the losses (J,), and adds the gradients of these to others.
 
@@ -55,56 +49,62 @@ class Chain:
             share: The share of the losses in those that gradients are wanted of.
             to: The gradients to add to, of those weights that are wanted.
         """
-        backs: list[Back] = []
-        with torch.no_grad():
-            for n, layer in enumerate(self.layers):
-                x, back = _step(layer, weights, x, inputs_wanted=n > self.first)
-                if n >= self.first:
-                    backs.append(back)
-        x.requires_grad_()
+        outputs, kept = self.kernel.forward(x, self.tensors(weights))
+        outputs.requires_grad_()
         with torch.enable_grad():
-            losses = share * torch.stack([loss(one, labels) for one in x])
-            (g,) = torch.autograd.grad(losses.sum(), x)
-        with torch.no_grad():
-            while backs:  # each with what it has kept
-                g = backs.pop()(g, to)
+            losses = share * torch.stack([loss(one, labels) for one in outputs])
+            (g,) = torch.autograd.grad(losses.sum(), outputs)
+        self.kernel.back(kept, g, self.sums(to))
         return losses.detach()
 
+    def add_gradient(self, weights: Weights, x: Tensor, labels: Tensor, to: Weights) -> Kept:
+        """Adds the gradient of the mean cross-entropy; returns what :meth:`add_products` needs."""
+        return self.kernel.gradient(x, labels, self.tensors(weights), self.sums(to))
 
-def _step(
-    layer: Compute, weights: Weights, x: Tensor, *, inputs_wanted: bool
-) -> tuple[Tensor, Back]:
-    """A layer's result, and the way back."""
-    if isinstance(layer, WithWeights):
-        return _with_weights(layer, weights, x, inputs_wanted=inputs_wanted)
-    y = layer(weights, x)
-    if isinstance(layer, Relu):
-        return y, lambda g, _: torch.ops.aten.threshold_backward(g, y, 0)
-    shape = x.shape
-    return y, lambda g, _: g.reshape(shape)
+    def add_products(
+        self, kept: Kept, labels: Tensor, u: Weights, to: Weights
+    ) -> tuple[Tensor, Tensor]:
+        """Adds the gradients of ⟨u, ∇ℓ⟩ with respect to weights; returns those of x and labels."""
+        return self.kernel.products(kept, labels, self.tensors(u), self.sums(to))
 
+    def tensors(self, tree: Weights) -> list[Tensor | None]:
+        """The tensors of the layers in turn; None where there is none."""
+        return [tree[name].contiguous() if name in tree else None for name in self.names]
 
-def _with_weights(
-    layer: WithWeights, weights: Weights, x: Tensor, *, inputs_wanted: bool
-) -> tuple[Tensor, Back]:
-    w, b = layer.names.of(weights)
-    y, maps = layer.layer(x, w, b)
-
-    def back(g: Tensor, to: Weights) -> Tensor:
-        _add(maps, x, g, to.get(layer.names.weight), to.get(layer.names.bias or ""))
-        return maps.images(g, w) if inputs_wanted else g
-
-    return y, back
+    def sums(self, tree: Weights) -> list[Tensor | None]:
+        """The same of gradients that are added to, where they lie."""
+        found = [tree.get(name) if name else None for name in self.names]
+        assert all(one is None or one.is_contiguous() for one in found)
+        return found
 
 
-def _add(maps: Maps, x: Tensor, g: Tensor, w: Tensor | None, b: Tensor | None) -> None:
-    """Adds the gradients of weights and biases to their sums."""
-    if isinstance(maps, Linear):
-        if w is not None:
-            w.baddbmm_(g.mT, x)
-        if b is not None:
-            b += g.sum(1)
-    elif w is not None or b is not None:
-        for total, own in zip((w, b), maps.weights(x, g), strict=True):
-            if total is not None:
-                total += own
+def chain(layers: Sequence[Compute], shapes: Shapes, like: Tensor) -> Chain | None:
+    """Layers of which each takes the result of the one before; None if one is not known here.
+
+    Args:
+        layers: The layers.
+        shapes: The shapes of all weights.
+        like: A tensor like those that are computed.
+    """
+    functions = kernels(like.dtype).functions if like.device.type == "cpu" else None
+    names: list[Names] = []
+    parts: list[Part] = []
+    for layer in layers:
+        if isinstance(layer, WithWeights) and isinstance(layer.layer, Linear | Convolution):
+            names.append(layer.names)
+            parts.append(_part(layer.layer, tuple(shapes[layer.names.weight])))
+        elif isinstance(layer, Relu) and parts and not parts[-1].relu:
+            parts[-1] = parts[-1]._replace(relu=True)
+        elif layer is not flattening and layer is not same:
+            return None
+    if functions is None or not parts:
+        return None
+    return Chain([name for pair in names for name in pair], ChainKernel(functions, parts))
+
+
+def _part(layer: Linear | Convolution, kernel: tuple[int, ...]) -> Part:
+    """A layer without what may follow it."""
+    if isinstance(layer, Linear):
+        return Part(None, kernel, kernel[1], relu=False)
+    channels, rows, columns = layer.image
+    return Part(layer, kernel, channels * rows * columns, relu=False)

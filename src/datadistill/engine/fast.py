@@ -24,10 +24,17 @@ from ..core.learner import Learner
 from ..core.network import Network, Weights
 from ..core.objective import Objective
 from .allocation import keep_freed_memory
+from .chained import ChainedFunctions, chained
 from .choice import EngineName, chosen, using
 from .compiled import CompiledGradient, Functions
 from .garbage import uncollected
-from .graph_budget import GRAPH_BYTES, WIDE_GRAPH_BYTES, GraphBudget, graph_bytes
+from .graph_budget import (
+    CHAINED_GRAPH_BYTES,
+    GRAPH_BYTES,
+    WIDE_GRAPH_BYTES,
+    GraphBudget,
+    graph_bytes,
+)
 from .micro_batches import InParts, check_inner_mean, check_no_mixing, losses_in_parts
 from .shares import losses_of_shares
 from .tape import SegmentedTape
@@ -71,15 +78,19 @@ class FastEngine:
         self._threads = 1
         self._divides_examples = False
         self._name: EngineName = chosen()  # what is traced later uses the same engine
+        self._chained = (
+            None if micro_batch else chained(network, self.vectorised.stacked, objective)
+        )
         self._traces = self.traced
         self._in_outer_step = False
         self._prepared = False
         # Where torch.func computes networks side by side, graphs do not tell what they keep.
         narrow = self.vectorised.stacked and self.vectorised.together(traced=self.traced)
         room = GRAPH_BYTES if narrow else WIDE_GRAPH_BYTES
+        room = CHAINED_GRAPH_BYTES if self._chained else room
         if not narrow and self.vectorised.has_large_results:
             keep_freed_memory()
-        self._budget = GraphBudget(room, with_weights=not narrow)
+        self._budget = GraphBudget(room, with_weights=not (narrow or self._chained))
 
     divisible = True
 
@@ -113,8 +124,10 @@ class FastEngine:
             found = self.functions.gradient(weights, step)
             if found is not None:
                 return found
-        if self._in_outer_step and not torch.is_grad_enabled():  # before a window
-            functions = self._traced(weights, [step])
+        if not torch.is_grad_enabled():
+            functions = self._in_c(weights, step)
+            if functions is None and self._in_outer_step:  # before a window
+                functions = self._traced(weights, [step])
             if functions:
                 return functions.gradient(weights, step)
         return self._gradient(weights, step)
@@ -125,13 +138,16 @@ class FastEngine:
             return InParts(self.losses, weights, step, self.micro_batch)
         if self.functions and step.learning_rate.ndim and not self.functions.failed:
             return CompiledGradient(self.functions, self._gradient, weights, step)
-        return Recorded(self._gradient, weights, step)
+        chain = self._in_c(weights, step)
+        return chain.record(weights, step) if chain else Recorded(self._gradient, weights, step)
 
     def tape(
         self, rule: UpdateFunction, learner: Learner, steps: Sequence[Step], segments: int | None
     ) -> Tape:
         """A tape that keeps as many weights and graphs as there is room for."""
-        functions = self._traced(learner.weights, steps) if worth_tracing(len(steps)) else None
+        functions: TracedFunctions | None = None
+        if worth_tracing(len(steps)) and not self._in_c(learner.weights, steps[0]):
+            functions = self._traced(learner.weights, steps)
         graphs = 1
         measurable = self.vectorised.stacked or functions or len(steps[0].inputs) == 1
         if measurable and not self.micro_batch and not self.compiled and not segments:
@@ -141,7 +157,8 @@ class FastEngine:
 
     def graph_bytes(self, learner: Learner, step: Step) -> int:
         """The bytes that a recorded gradient keeps beside the learner and the step."""
-        return graph_bytes(self, learner, step)
+        chain = self._in_c(learner.weights, step)
+        return chain.graph_bytes(learner, step) if chain else graph_bytes(self, learner, step)
 
     def outer_losses(self, weights: Weights, inputs: Tensor, labels: Tensor) -> Tensor:
         """The losses (J,) on real data; in parts, where they are means over examples."""
@@ -187,6 +204,11 @@ class FastEngine:
             losses, gradient = _together(groups.each(group))
         # Of one network that all have computed, all take the gradient of the one whose share it is.
         return self.team.mean(numbers, losses[: len(mine)], combine(gradient))
+
+    def _in_c(self, weights: Weights, step: Step) -> ChainedFunctions | None:
+        """The updates in C, if the layers follow one another and are known there."""
+        chain = self._chained
+        return chain if chain and chain.takes(weights, step) else None
 
     def _traced(self, weights: Weights, steps: Sequence[Step]) -> TracedFunctions | None:
         """The updates as straight-line code, where it is faster and can be had."""

@@ -14,6 +14,8 @@ from .tape import Recorder
 
 GRAPH_BYTES = 6 * 2**20
 """What the graphs of all updates may take, to be kept from the way forward for the way back."""
+CHAINED_GRAPH_BYTES = 13 * 2**20
+"""The same with the gradients themselves, where layers are one call of C: 30 updates of a LeNet."""
 WINDOW_BYTES = 4 * 2**20
 """What the graphs of a few updates may take, which are built again together on the way back."""
 

@@ -8,7 +8,7 @@ from torch import Tensor, fx, nn
 
 from ..core.network import Weights
 from . import layers
-from .chain import Chain, chain
+from .chain import Chain, Shapes, chain
 from .choice import may_use_kernels
 from .kernels import (
     NARROW,
@@ -77,12 +77,12 @@ class Program:
         for source, call in last.items():
             call.over.append(source)
 
-    @property
-    def chain(self) -> Chain | None:
-        """The layers as a chain, if that is what they are."""
+    def chain(self, shapes: Shapes) -> Chain | None:
+        """The layers as a chain in C, if that is what they are, for weights of these shapes."""
         sources = [self._inputs, *(call.result for call in self._calls)]
         in_turn = all(call.sources == [s] for call, s in zip(self._calls, sources, strict=False))
-        return chain([call.compute for call in self._calls]) if in_turn else None
+        layers = [call.compute for call in self._calls]
+        return chain(layers, shapes, self._like) if in_turn and may_use_kernels() else None
 
     @property
     def by_kernels(self) -> bool:

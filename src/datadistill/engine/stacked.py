@@ -29,6 +29,7 @@ class Stacked:
         kernels: The C kernels that its convolutions use, or why they do not; None if it has no
             convolution for which there are any.
         by_kernels: Whether it has convolutions, and kernels compute all of them.
+        chain: The layers in C, if they follow one another.
     """
 
     def __init__(self, network: Network) -> None:
@@ -36,7 +37,8 @@ class Stacked:
         self._program = Program(network.module(), network.example)
         self.widest, self.narrow = self._program.widest, self._program.narrow
         self.kernels, self.by_kernels = self._program.kernels, self._program.by_kernels
-        self._chain = self._program.chain
+        weights = {**network.constants, **network.weights}
+        self.chain = self._program.chain({name: w.shape for name, w in weights.items()})
 
     def __call__(self, weights: Weights, inputs: Tensor) -> Tensor:
         """Returns the outputs (J, N, …) of J networks for the same N inputs."""
@@ -54,12 +56,7 @@ class Stacked:
             return vmap(loss)(outputs, labels)
         return loss(outputs[0], labels[0]).unsqueeze(0)
 
-    @property
-    def has_gradients(self) -> bool:
-        """Whether :meth:`add_gradients` can be called."""
-        return self._chain is not None
-
-    def add_gradients(
+    def add_loss(
         self,
         weights: Weights,
         inputs: Tensor,
@@ -69,17 +66,22 @@ class Stacked:
         to: Weights,
     ) -> Tensor:
         """Returns ``share`` · ℓ(x, θ_j), and adds its gradients to others, without autograd."""
-        assert self._chain
+        assert self.chain
         inputs = inputs.expand(len(next(iter(weights.values()))), *inputs.shape)
-        return self._chain.add_gradients(self._all(weights), inputs, labels, loss, share, to)
+        return self.chain.add_loss(self.all(weights), inputs, labels, loss, share, to)
 
     def _outputs(self, weights: Weights, inputs: Tensor) -> Tensor:
-        return self._program(self._all(weights), inputs)
+        return self._program(self.all(weights), inputs)
 
-    def _all(self, weights: Weights) -> Weights:
+    def all(self, weights: Weights) -> Weights:
         """With those weights that all networks share."""
         networks = len(next(iter(weights.values())))
         return {**{n: c.expand(networks, *c.shape) for n, c in self._constants.items()}, **weights}
+
+    def along(self, u: Weights) -> Weights:
+        """The same for a direction of the weights, along which the shared ones do not change."""
+        none = {name: torch.zeros_like(c) for name, c in self.all(u).items() if name not in u}
+        return {**none, **u}
 
 
 _known: WeakKeyDictionary[Network, dict[bool, Stacked | None]] = WeakKeyDictionary()

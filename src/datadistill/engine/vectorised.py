@@ -116,7 +116,7 @@ class Vectorised:
             return torch.cat([self._once(own, inputs, labels, loss) for own in alone])
         networks, share_size = len(next(iter(weights.values()))), math.ceil(len(labels) / threads)
         shares = Groups(len(labels), share_size, threads if threads > 1 else 0)
-        of_parts = self._by_hand if self.stacked.has_gradients else self._by_autograd
+        of_parts = self._by_chain if self.stacked.chain else self._by_autograd
 
         def both(leaves: Sequence[Tensor]) -> list[Tensor]:
             """The losses and their gradients."""
@@ -131,13 +131,11 @@ class Vectorised:
 
         return PrecomputedGradient.apply(both, *weights.values())  # pyright: ignore[reportReturnType]
 
-    def _by_hand(self, weights: Weights, parts: Parts, loss: Loss, examples: int) -> list[Tensor]:
-        """The shares of parts in the mean losses, and in their gradients: layer by layer."""
+    def _by_chain(self, weights: Weights, parts: Parts, loss: Loss, examples: int) -> list[Tensor]:
+        """The shares of parts in the mean losses, and in their gradients: in C."""
         assert self.stacked
-        to = {name: torch.zeros_like(w) for name, w in weights.items()}
-        each = [
-            self.stacked.add_gradients(weights, x, y, loss, len(y) / examples, to) for x, y in parts
-        ]
+        to = {name: w.new_zeros(w.shape) for name, w in weights.items()}
+        each = [self.stacked.add_loss(weights, x, y, loss, len(y) / examples, to) for x, y in parts]
         return [torch.stack(each).sum(0), *to.values()]
 
     def _by_autograd(
@@ -174,7 +172,7 @@ class Vectorised:
         size = self.stacked.widest * networks * self.network.dtype.itemsize
         weights = sum(w.numel() for w in self.network.weights.values()) * networks
         # Each part has a gradient of its own to be added up. Of a chain little else is kept.
-        room = CHAIN_BYTES if self.stacked.has_gradients else PART_BYTES
+        room = CHAIN_BYTES if self.stacked.chain else PART_BYTES
         most = max(room, 4 * weights * self.network.dtype.itemsize)
         return whole_vectors(most // size)
 

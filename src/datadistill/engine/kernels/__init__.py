@@ -1,5 +1,6 @@
 """Convolutions in C, compiled on the user's machine when they are first needed."""
 
+from .chain import ChainKernel, Kept, Part
 from .convolution import (
     LANES,
     NARROW,
@@ -14,8 +15,11 @@ from .library import Kernels, kernels
 __all__ = [
     "LANES",
     "NARROW",
+    "ChainKernel",
     "Convolution",
+    "Kept",
     "Kernels",
+    "Part",
     "Pooling",
     "kernels",
     "kernels_for",

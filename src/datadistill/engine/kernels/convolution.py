@@ -39,6 +39,7 @@ class Convolution:
 
     Attributes:
         result: Maps, rows and columns of what comes out for one image.
+        shape: The address of all these numbers, as C reads them.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Convolution:
         numbers = (*image, kernel[0], *maps, *kernel[2:], *padding)
         numbers += (pool.size, pool.stride, pool.padding, *pooled, int(pool.relu))
         self._numbers = (ctypes.c_int64 * len(numbers))(*numbers)
-        self._shape = ctypes.addressof(self._numbers)
+        self.shape = ctypes.addressof(self._numbers)
 
     def __call__(self, x: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, "Chosen"]:
         """Returns S (w * x + b), and the linear maps that come with the selection S."""
@@ -113,7 +114,7 @@ class Convolution:
 
     def _call(self, name: str, first: Tensor, *others: Tensor | int | None) -> None:
         addresses = [o.data_ptr() if isinstance(o, Tensor) else o for o in (first, *others)]
-        if getattr(self._functions, name)(self._shape, *first.shape[:2], *addresses):
+        if getattr(self._functions, name)(self.shape, *first.shape[:2], *addresses):
             raise MemoryError
 
 

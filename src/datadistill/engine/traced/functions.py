@@ -207,12 +207,12 @@ def trace(
     found = TracedFunctions(names, cut(module.graph, module, given=count + 2, first=count))
     made = found.record(theta, step)
     size = kept_bytes(made.kept, (*theta.values(), step.inputs, step.labels))
-    same = _agree(made.products(u), Recorded(differentiated, theta, step).products(u))
+    same = same_products(made.products(u), Recorded(differentiated, theta, step).products(u))
     return TracedFunctions(names, found.halves, size) if same else None
 
 
-def _agree(found: Products, expected: Products) -> bool:
-    """Whether two ways to compute the same differ by no more than rounding may grow to."""
+def same_products(found: Products, expected: Products) -> bool:
+    """Whether two ways to compute products differ by no more than rounding may grow to."""
     trees = [
         ({**one.weights, "": one.inputs, " ": one.labels} for one in (found, expected)),
         (one.values for one in (found, expected)),
