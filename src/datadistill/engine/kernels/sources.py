@@ -3,9 +3,9 @@
 from pathlib import Path
 
 NAMES = (
-    *("averaging", "convolution", "direct", "few", "few_narrow", "last", "normalisation"),
-    *("pooling", "response", "windows", "winograd"),
+    *("averaging", "convolution", "direct", "few", "few_narrow", "lanes", "last"),
+    *("normalisation", "pooling", "response", "windows", "winograd"),
 )
 SOURCES = [Path(__file__).with_name(f"{name}.c") for name in NAMES]
-HEADERS = [Path(__file__).with_name(name) for name in ("blocks.h", "few.h", "vectors.h")]
+HEADERS = [Path(__file__).with_name(name) for name in ("blocks.h", "few.h", "lanes.h", "vectors.h")]
 FLAGS = ["-O3", "-std=gnu11", "-fno-math-errno", "-shared", "-fPIC"]
