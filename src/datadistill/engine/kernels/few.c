@@ -317,6 +317,7 @@ INLINE void add_all(const Spread *f, int64_t count, REAL *x) {
 
 int few_images(const Shape *s, int64_t networks, int64_t images, const REAL *g,
                       const uint8_t *index, const REAL *w, REAL *x) {
+    IN_STRIPS(strips_images(s, networks, images, g, index, w, x))
     Rooms *own = rooms();
     if (!own) return 1;
     const Spread f = spread(s, own);

@@ -15,6 +15,9 @@
 #define COLUMNS 7 /* of a kernel, at most: with one more, a pooling window needs 8 pixels of a row */
 #define IN_LANES(call) \
     if (s->pool == 2 && s->stride == 2 && !s->margin && s->columns <= COLUMNS) return call;
+#define ROWS 7 /* of a kernel, at most, for the gradient of images */
+#define IN_STRIPS(call) \
+    if (s->rows <= ROWS) IN_LANES(call)
 
 int lanes_forward(const Shape *s, int64_t networks, int64_t images, const float *x,
                   int64_t of_network, int64_t of_image, const float *w, const float *b, float *y,
@@ -22,6 +25,8 @@ int lanes_forward(const Shape *s, int64_t networks, int64_t images, const float 
 int lanes_weights(const Shape *s, int64_t networks, int64_t images, const float *x,
                   int64_t of_network, int64_t of_image, const float *g, const uint8_t *index,
                   float *w, float *b);
+int strips_images(const Shape *s, int64_t networks, int64_t images, const float *g,
+                  const uint8_t *index, const float *w, float *x);
 
 /* The first lanes of a vector, or all. */
 INLINE __mmask16 first(int64_t count) {
@@ -35,4 +40,5 @@ INLINE __mmask16 chosen(const uint8_t *index, int64_t left) {
 }
 #else
 #define IN_LANES(call)
+#define IN_STRIPS(call)
 #endif

@@ -4,7 +4,7 @@ from pathlib import Path
 
 NAMES = (
     *("averaging", "convolution", "direct", "few", "few_narrow", "lanes", "last"),
-    *("normalisation", "pooling", "response", "windows", "winograd"),
+    *("normalisation", "pooling", "response", "strips", "windows", "winograd"),
 )
 SOURCES = [Path(__file__).with_name(f"{name}.c") for name in NAMES]
 HEADERS = [Path(__file__).with_name(name) for name in ("blocks.h", "few.h", "lanes.h", "vectors.h")]
