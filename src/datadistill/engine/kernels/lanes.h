@@ -33,10 +33,10 @@ INLINE __mmask16 first(int64_t count) {
     return count < WIDE ? (__mmask16)((1u << count) - 1) : (__mmask16)~0u;
 }
 
-/* Which of (at most 16) numbers choose a pixel. */
-INLINE __mmask16 chosen(const uint8_t *index, int64_t left) {
-    const __m128i choices = _mm_maskz_loadu_epi8(first(left), index);
-    return _mm_mask_cmpneq_epi8_mask(first(left), choices, _mm_set1_epi8((char)NOTHING));
+/* Which of the numbers that are there choose a pixel. */
+INLINE __mmask16 chosen(const uint8_t *index, __mmask16 there) {
+    const __m128i choices = _mm_maskz_loadu_epi8(there, index);
+    return _mm_mask_cmpneq_epi8_mask(there, choices, _mm_set1_epi8((char)NOTHING));
 }
 #else
 #define IN_LANES(call)

@@ -7,5 +7,8 @@ NAMES = (
     *("normalisation", "pooling", "response", "strips", "windows", "winograd"),
 )
 SOURCES = [Path(__file__).with_name(f"{name}.c") for name in NAMES]
-HEADERS = [Path(__file__).with_name(name) for name in ("blocks.h", "few.h", "lanes.h", "vectors.h")]
+HEADERS = [
+    Path(__file__).with_name(name)
+    for name in ("blocks.h", "few.h", "lanes.h", "units.h", "vectors.h")
+]
 FLAGS = ["-O3", "-std=gnu11", "-fno-math-errno", "-shared", "-fPIC"]

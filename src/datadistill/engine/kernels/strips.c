@@ -31,7 +31,7 @@ static Strips strips(const Shape *s, Rooms *own) {
     Strips made = {
         .map = s->pooled_height * s->pooled_width,
         .pairs = pairs,
-        .pitch = BLOCK + up(s->width + s->padding_x) + WIDE,
+        .pitch = (up(s->width) + s->padding_x + 3 * BLOCK - 1) / BLOCK * BLOCK,
     };
     made.plane = (last > height ? last : height) * made.pitch;
     made.array = s->in * made.plane;
@@ -44,25 +44,26 @@ static Strips strips(const Shape *s, Rooms *own) {
 /* Kernels (out, in, rows, columns) for each position: pairs of rows, with zeros around them.
  * Channels that are treated at once lie side by side. */
 static void shift(const Shape *s, const Strips *f, int64_t channels, const float *w, float *to) {
-    for (int p = 0; p < POSITIONS; p++) {
-        const __mmask8 columns = (__mmask8)(((1 << s->columns) - 1) << p % 2);
-        for (int64_t o = 0; o < s->out; o++) {
-            const float *from = w + o * s->in * s->rows * s->columns;
-            for (int64_t c = 0; c < channels; c++, from += s->rows * s->columns)
-                for (int64_t i = 0; i < 2 * f->pairs; i++, to += BLOCK) {
-                    const int64_t r = i - p / 2;
-                    const int there = r >= 0 && r < s->rows;
-                    const float *row = there ? from + r * s->columns : from;
-                    _mm256_store_ps(to, _mm256_maskz_expandloadu_ps(there ? columns : 0, row));
+    const int64_t size = channels * f->pairs * WIDE, below = s->out * size;
+    const __mmask8 columns = (__mmask8)((1 << s->columns) - 1);
+    for (int64_t o = 0; o < s->out; o++, w += s->in * s->rows * s->columns, to += size)
+        for (int64_t c = 0; c < channels; c++)
+            for (int64_t r = 0; r < s->rows; r++) {
+                const float *from = w + (c * s->rows + r) * s->columns;
+                float *row = to + 2 * c * f->pairs * BLOCK + r * BLOCK;
+#pragma GCC unroll 2
+                for (int v = 0; v < 2; v++, row += below) {
+                    const __m256 moved = _mm256_maskz_expandloadu_ps((__mmask8)(columns << v), from);
+                    _mm256_store_ps(row, moved);
+                    _mm256_store_ps(row + 2 * below + BLOCK, moved);
                 }
-        }
-    }
+            }
 }
 
 /* The gradients of one image, zero where nothing is chosen. */
 static void mask(const float *g, const uint8_t *index, int64_t size, float *to) {
     for (int64_t i = 0; i < size; i += WIDE)
-        _mm512_store_ps(to + i, _mm512_maskz_loadu_ps(chosen(index + i, size - i), g + i));
+        _mm512_store_ps(to + i, _mm512_maskz_loadu_ps(chosen(index + i, first(size - i)), g + i));
 }
 
 INLINE void store_rows(float *to, int64_t pitch, __m512 rows) {
