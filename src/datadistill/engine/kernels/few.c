@@ -13,6 +13,7 @@
 
 #include "vectors.h"
 #include "few.h"
+#include "lanes.h"
 
 /* Copies an image (channels, rows, columns) into the middle of one with its channels innermost. */
 static void innermost(const Shape *s, const REAL *from, REAL *to, int64_t pitch) {
@@ -192,6 +193,7 @@ INLINE REAL gather(const int vectors, const int64_t *distance, const REAL *x, RE
 int few_forward(const Shape *s, int64_t networks, int64_t images, const REAL *x,
                        int64_t of_network, int64_t of_image, const REAL *w, const REAL *b,
                        REAL *y, const uint8_t *index) {
+    IN_LANES(lanes_forward(s, networks, images, x, of_network, of_image, w, b, y, index))
     Rooms *own = rooms();
     if (!own) return 1;
     const Few f = few(s, own);
@@ -315,6 +317,7 @@ INLINE void add_all(const Spread *f, int64_t count, REAL *x) {
 
 int few_images(const Shape *s, int64_t networks, int64_t images, const REAL *g,
                       const uint8_t *index, const REAL *w, REAL *x) {
+    IN_STRIPS(strips_images(s, networks, images, g, index, w, x))
     Rooms *own = rooms();
     if (!own) return 1;
     const Spread f = spread(s, own);
@@ -339,6 +342,7 @@ int few_images(const Shape *s, int64_t networks, int64_t images, const REAL *g,
 int few_weights(const Shape *s, int64_t networks, int64_t images, const REAL *x,
                        int64_t of_network, int64_t of_image, const REAL *g, const uint8_t *index,
                        REAL *w, REAL *b) {
+    IN_LANES(lanes_weights(s, networks, images, x, of_network, of_image, g, index, w, b))
     Rooms *own = rooms();
     if (!own) return 1;
     const Few f = few(s, own);

@@ -3,9 +3,12 @@
 from pathlib import Path
 
 NAMES = (
-    *("averaging", "chain", "convolution", "direct", "few", "few_narrow", "last", "normalisation"),
-    *("pooling", "response", "windows", "winograd"),
+    *("averaging", "chain", "convolution", "direct", "few", "few_narrow", "lanes", "last"),
+    *("normalisation", "pooling", "response", "strips", "windows", "winograd"),
 )
 SOURCES = [Path(__file__).with_name(f"{name}.c") for name in NAMES]
-HEADERS = [Path(__file__).with_name(name) for name in ("blocks.h", "few.h", "rows.h", "vectors.h")]
+HEADERS = [
+    Path(__file__).with_name(name)
+    for name in ("blocks.h", "few.h", "lanes.h", "rows.h", "units.h", "vectors.h")
+]
 FLAGS = ["-O3", "-std=gnu11", "-fno-math-errno", "-shared", "-fPIC"]
