@@ -48,6 +48,33 @@ INLINE void store_up_to(REAL *to, vec value, int64_t count) {
     else store_some(to, value, count);
 }
 
+/* Adds the sums of some vectors' numbers to as many numbers. */
+INLINE void add_totals(const int count, const vec *v, REAL *y) {
+#if defined(__AVX512F__)
+    if (sizeof(REAL) == 4 && count == 4) { /* side by side, in a third of the time */
+        __m128 quarter[4];
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) {
+            const __m512 whole = (__m512)v[i];
+            const __m256 half = _mm256_add_ps(
+                _mm512_castps512_ps256(whole),
+                _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(whole), 1)));
+            quarter[i] = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+        }
+        const __m128 one = _mm_add_ps(_mm_unpacklo_ps(quarter[0], quarter[1]),
+                                      _mm_unpackhi_ps(quarter[0], quarter[1]));
+        const __m128 other = _mm_add_ps(_mm_unpacklo_ps(quarter[2], quarter[3]),
+                                        _mm_unpackhi_ps(quarter[2], quarter[3]));
+        const __m128 sums = _mm_add_ps(_mm_movelh_ps(one, other), _mm_movehl_ps(other, one));
+        float *to = (float *)y;
+        _mm_storeu_ps(to, _mm_add_ps(_mm_loadu_ps(to), sums));
+        return;
+    }
+#endif
+#pragma GCC unroll 8
+    for (int i = 0; i < count; i++) y[i] += total(v[i]);
+}
+
 /* y[n][o] += Σ_i x[n][i] w[o][i] for some rows n and o. */
 INLINE void dot_block(const int rows, const int outputs, int64_t in, const REAL *x, const REAL *w,
                       REAL *y, int64_t pitch) {
@@ -80,9 +107,7 @@ INLINE void dot_block(const int rows, const int outputs, int64_t in, const REAL 
         }
     }
 #pragma GCC unroll 8
-    for (int n = 0; n < rows; n++)
-#pragma GCC unroll 8
-        for (int o = 0; o < outputs; o++) y[n * pitch + o] += total(sum[n][o]);
+    for (int n = 0; n < rows; n++) add_totals(outputs, sum[n], y + n * pitch);
 }
 
 /* y[n][i] += Σ_k g[n][k] w[k][i] for some rows n and vectors i, of which `left` numbers are left;
