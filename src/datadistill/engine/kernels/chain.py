@@ -97,6 +97,8 @@ class ChainKernel:
 
     def gradient(self, x: Tensor, labels: Tensor, weights: Tensors, to: Tensors) -> Kept:
         """Adds the gradient of the mean cross-entropy; returns what :meth:`products` needs."""
+        if labels.shape not in (x.shape[:2], (*x.shape[:2], self._parts[-1].outputs)):
+            raise ValueError(f"Inputs {tuple(x.shape)} have labels {tuple(labels.shape)}.")
         kept, batch = self._kept(x, weights), self._batch(x)
         (w, b), (gw, gb), y = _halves(kept.weights), _halves(to), _labels(labels)
         given = (w, b, y, kept.results, kept.index, kept.deltas, gw, gb)
