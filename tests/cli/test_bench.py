@@ -40,11 +40,22 @@ def test_figures_and_ways_of_an_own_network(mine: str, capsys: pytest.CaptureFix
     assert found["networks"] == 2
     assert found["ratio"] == pytest.approx(found["plain"] / found["seconds"])
     assert 0 < found["share_of_peak"] < 1
-    assert found["traced"]
+    assert found["updates"] == "traced"
     named = {name: way for way, names in found["ways"].items() for name in names}
     assert named["linear"] == named["tanh"] == "torch as it is"
     assert named["conv2d"] == "torch, derivatives of our own"
     assert "group_norm" in named
+
+
+def test_layers_that_follow_one_another_are_computed_in_c(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("bench", "--model", "mlp", *SMALL) == 0
+    shown = capsys.readouterr().out
+    assert "Computed by C kernels: 3 × linear, 2 × relu." in shown
+    assert "Each update is one call of C code" in shown
+    assert "torch" not in shown.partition("Each update")[0].partition("Computed by")[2]
 
 
 def test_a_network_that_cannot_be_traced(mine: str, capsys: pytest.CaptureFixture[str]) -> None:

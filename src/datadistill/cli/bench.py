@@ -60,6 +60,6 @@ class Bench(DataChoice):
         if self.json:
             figures = {"networks": found.networks, "seconds": found.ours, "plain": found.plain}
             figures |= {"ratio": found.ratio, "share_of_peak": found.share}
-            out.print_json(json.dumps({**figures, "traced": found.traced, "ways": found.ways}))
+            out.print_json(json.dumps({**figures, "updates": found.updates, "ways": found.ways}))
         else:
             out.print("\n".join(found.lines()), markup=False)

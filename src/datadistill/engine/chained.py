@@ -15,7 +15,7 @@ from ..core.objective import Classification, Objective
 from ..core.random import stream
 from .chain import Chain
 from .kernels import Kept
-from .stacked import Stacked
+from .stacked import Stacked, stacked
 from .traced import same_products
 
 
@@ -106,6 +106,11 @@ def chained(
         found = ChainedFunctions(fast, fast.chain)
         _known[fast] = found if _agrees(found, network, objective) else None
     return _known[fast]
+
+
+def is_chained(network: Network, objective: Objective) -> bool:
+    """Whether updates of a network are made in C."""
+    return chained(network, stacked(network), objective) is not None
 
 
 def _is_cross_entropy(network: Network, objective: Objective) -> bool:

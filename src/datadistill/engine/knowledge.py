@@ -27,9 +27,9 @@ def ways_of(network: Network) -> Ways:
     with torch.no_grad(), twice_differentiable(recurrent=network.recurrent), _Watch() as watch:
         network.bare({**network.constants, **network.weights}, network.example)
     fast = stacked(network)
-    if fast and fast.by_kernels:
+    if fast and (fast.by_kernels or fast.chain):
         for way in (BILINEAR, TORCH):
-            for name in IN_STACKS & {*watch.ways[way]}:
+            for name in {*watch.ways[way]} if fast.chain else IN_STACKS & {*watch.ways[way]}:
                 watch.ways[C_KERNELS][name] += watch.ways[way].pop(name)
     return {way: names for way, names in watch.ways.items() if names}
 

@@ -14,6 +14,7 @@ from torch.func import vmap
 from ..core.network import Loss, Network, Weights
 from ..core.random import stream
 from .choice import may_use_kernels
+from .kernels import kernels
 from .program import Program
 
 
@@ -26,8 +27,8 @@ class Stacked:
         widest: Numbers in the largest result of a layer, for one network and one example.
         narrow: Whether its layers are so narrow that networks are faster side by side than one
             after the other.
-        kernels: The C kernels that its convolutions use, or why they do not; None if it has no
-            convolution for which there are any.
+        kernels: The C kernels that its layers use, or why they do not; None if there are none for
+            any.
         by_kernels: Whether it has convolutions, and kernels compute all of them.
         chain: The layers in C, if they follow one another.
     """
@@ -39,6 +40,8 @@ class Stacked:
         self.kernels, self.by_kernels = self._program.kernels, self._program.by_kernels
         weights = {**network.constants, **network.weights}
         self.chain = self._program.chain({name: w.shape for name, w in weights.items()})
+        if self.chain:
+            self.kernels = kernels(network.dtype)
 
     def __call__(self, weights: Weights, inputs: Tensor) -> Tensor:
         """Returns the outputs (J, N, …) of J networks for the same N inputs."""

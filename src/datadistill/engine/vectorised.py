@@ -82,7 +82,8 @@ class Vectorised:
         Of those that are traced only those by C kernels are, and those of many small operations:
         torch computes large matrices one after the other in less time than stacks of them.
         """
-        by_kernels = self.stacked is not None and self.stacked.by_kernels
+        fast = self.stacked
+        by_kernels = fast is not None and (fast.by_kernels or fast.chain is not None)
         return self.side_by_side and (by_kernels or not traced or self.small)
 
     @cached_property

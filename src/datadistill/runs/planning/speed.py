@@ -3,15 +3,17 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from ...core.adjoint import StoredGraph
+from ...core.distiller import Distiller
 from ...core.engine import PlainEngine
 from ...durations import time_text
+from ...engine.chained import is_chained
 from ...engine.knowledge import Ways, ways_of
 from ...engine.team import Team
 from ...engine.traced import is_traced
@@ -29,6 +31,13 @@ MOST_UPDATES = 100
 SIZE = 1024
 """Of the matrices whose product is the machine's peak."""
 
+Updates = Literal["C", "traced", "autograd"]
+UPDATES: dict[Updates, str] = {
+    "C": "Each update is one call of C code, and so is the way back through it.",
+    "traced": "Updates run as straight-line code.",
+    "autograd": "Updates could not be traced: they are computed by autograd.",
+}
+
 
 @dataclass(frozen=True)
 class Speed:
@@ -41,7 +50,7 @@ class Speed:
         operations: Floating-point operations that it needs.
         peak: Those that a large matrix product makes in a second.
         ways: How the functions are computed that the network calls.
-        traced: Whether updates run as straight-line code.
+        updates: How updates are made: by calls of C, as straight-line code, or by autograd.
     """
 
     networks: int
@@ -50,7 +59,7 @@ class Speed:
     operations: float
     peak: float
     ways: Ways
-    traced: bool
+    updates: Updates
 
     @property
     def ratio(self) -> float:
@@ -64,11 +73,10 @@ class Speed:
 
     def lines(self) -> list[str]:
         """The same in words."""
-        untraced = "Updates could not be traced: they are computed by autograd."
         least = self.operations / self.peak
         return [
             *_lines(self.ways),
-            "Updates run as straight-line code." if self.traced else untraced,
+            UPDATES[self.updates],
             f"Outer step, one thread, processor time: {time_text(self.ours)}; plain PyTorch "
             f"{time_text(self.plain)}: {self.ratio:.2f} times as fast.",
             f"{100 * self.share:.0f} % of the peak of a matrix product, at which it would take "
@@ -125,8 +133,15 @@ def measure_speed(distillation: Distillation) -> Speed:
         networks * counted.total,
         peak,
         ways_of(distiller.network),
-        is_traced(distiller.network),
+        _updates(distiller),
     )
+
+
+def _updates(distiller: Distiller) -> Updates:
+    network = distiller.network
+    if is_chained(network, distiller.objective):
+        return "C"
+    return "traced" if is_traced(network) else "autograd"
 
 
 def _alternately(*sides: Callable[[], object]) -> list[float]:
