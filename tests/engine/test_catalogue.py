@@ -65,6 +65,7 @@ from datadistill.core.view import (
 )
 from datadistill.engine import FastEngine
 from datadistill.engine.frozen_prefix import FrozenFeatures, split_frozen
+from tests.covering import combinations, covering, parts
 from tests.helpers import AWKWARD, NETWORKS, Branches, relative_error
 
 Tree = dict[str, Tensor]
@@ -183,29 +184,6 @@ CHOICES: list[Mapping[str, Any]] = [
 ]
 
 Case = tuple[str, ...]
-
-
-def covering(choices: list[Mapping[str, Any]]) -> Iterator[Case]:
-    """Few cases in which every pair of choices occurs: each takes as many new pairs as it can."""
-    names = [list(one) for one in choices]
-    left = {
-        ((a, x), (b, y))
-        for a, b in itertools.combinations(range(len(names)), 2)
-        for x, y in itertools.product(names[a], names[b])
-    }
-    while left:
-        first, second = min(left)
-        case = dict([first, second])
-        for n in [n for n in range(len(names)) if n not in case]:
-            case[n] = max(names[n], key=lambda name: len(left & _pairs({**case, n: name})))
-        left -= _pairs(case)
-        yield tuple(case[n] for n in range(len(names)))
-
-
-def _pairs(case: dict[int, str]) -> set[tuple[tuple[int, str], tuple[int, str]]]:
-    return {(a, b) for a, b in itertools.combinations(sorted(case.items()), 2)}
-
-
 CATALOGUE = list(covering(CHOICES))
 
 
@@ -328,8 +306,9 @@ def test_both_engines_agree_with_each_other_and_with_finite_differences(case: Ca
     assert_exact(by["fast"], state, batch, fast, plain)
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("parametrisation", PARAMETRISATIONS)
+@pytest.mark.parametrize(
+    ("rule", "parametrisation"), combinations(RULES, PARAMETRISATIONS, together=1)
+)
 def test_frozen_layers_that_are_not_unrolled_have_the_gradient_of_the_whole_network(
     rule: str, parametrisation: str
 ) -> None:
@@ -365,7 +344,7 @@ def test_frozen_layers_that_are_not_unrolled_have_the_gradient_of_the_whole_netw
 
 
 def test_every_pair_of_choices_is_in_the_catalogue() -> None:
-    pairs = {pair for case in CATALOGUE for pair in _pairs(dict(enumerate(case)))}
+    pairs = {pair for case in CATALOGUE for pair in parts(dict(enumerate(case)))}
     for a, b in itertools.combinations(range(len(CHOICES)), 2):
         for x, y in itertools.product(CHOICES[a], CHOICES[b]):
             assert ((a, x), (b, y)) in pairs
