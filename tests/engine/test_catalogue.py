@@ -15,7 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from datadistill.core.adjoint import Adjoint, BackGradient, RidgeHead, StoredGraph, Truncated
-from datadistill.core.distilled import Step, Steps, positive, raw_of
+from datadistill.core.adjoint.adjoint import OuterLoss
+from datadistill.core.distilled import Step, Steps, positive, raw_of, zeros_like
 from datadistill.core.distiller import Batch, Distiller, DistillerState
 from datadistill.core.engine import Engine, PlainEngine
 from datadistill.core.initialization import RandomInit
@@ -50,6 +51,7 @@ from datadistill.core.update import (
     WeightDecay,
 )
 from datadistill.core.update.layer_rates import layers_of
+from datadistill.core.update.loop import updated
 from datadistill.core.variety import Training, Variety
 from datadistill.core.view import (
     Brightness,
@@ -122,6 +124,27 @@ class RootMeanSquare(Regression):
 def weighted(logits: Tensor, labels: Tensor) -> Tensor:
     """Divided by the sum of the batch's weights: no mean over examples either."""
     return F.cross_entropy(logits, labels, weight=torch.tensor([1.0, 2.0, 9.0]).to(logits))
+
+
+@dataclass(frozen=True)
+class Nothing(Adjoint):
+    """Differentiates nothing: it finds the losses in a fraction of the time."""
+
+    def taped(self, updates: int) -> int:
+        return 0
+
+    def __call__(
+        self,
+        rule: UpdateRule,
+        engine: Engine,
+        learner: Learner,
+        steps: Steps,
+        outer_loss: OuterLoss,
+        generator: torch.Generator,
+    ) -> tuple[Tensor, Steps]:
+        with torch.no_grad():
+            losses = outer_loss(updated(rule, engine, learner, steps).weights)
+        return losses, zeros_like(steps)
 
 
 OBJECTIVES: dict[str, tuple[Objective, int]] = {
@@ -273,6 +296,10 @@ def directions(gradient: Tree) -> Iterator[Tree]:
 
 def assert_exact(made: Distiller, state: DistillerState, batch: Batch, *gradients: Tree) -> None:
     """Compares gradients with finite differences of the losses."""
+    if not made.adjoint.pool:
+        losses = made.gradient(state, batch)[0]
+        made = replace(made, adjoint=Nothing())
+        assert relative_error(made.gradient(state, batch)[0], losses) < 1e-12
     for direction in directions(gradients[0]):
         expected = slope(made, state, batch, direction)
         for found in gradients:
