@@ -11,7 +11,7 @@ from torch import nn
 from datadistill.models import VGG11, AlexCifarNet, ConvNet3, LargeNet
 from tests.helpers import relative_error
 
-SMALL = {"steps": 2, "epochs": 4, "batch_size": 12, "dtype": "float64", "clip_norm": None}
+SMALL = {"steps": 2, "epochs": 2, "batch_size": 12, "dtype": "float64", "clip_norm": None}
 
 
 NARROWER: dict[str, Callable[[], nn.Module]] = {

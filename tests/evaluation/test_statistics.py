@@ -190,6 +190,7 @@ def test_adapted_networks_have_statistics_of_the_few_images_of_the_target(
         choosing_networks=1,
         examples=64,
         full_networks=1,
+        full_epochs=1,
         few_shot_networks=1,
         few_shot_choosing=1,
         few_shot_updates=(2,),

@@ -58,5 +58,5 @@ def real_data(option: str) -> tuple[dd.LabelledData, Any, nn.Module]:
 def distil(option: str, run: Path | None, **settings: Any) -> dd.DistilledData:
     """A run with an option, in this process."""
     train, test, module = real_data(option)
-    given: dict[str, Any] = {**SETTINGS, "threads": 1, **OPTIONS[option], **settings}
-    return dd.distill(train, module, test=test, run=run, **given)
+    given: dict[str, Any] = {**SETTINGS, "iterations": 8, "threads": 1}
+    return dd.distill(train, module, test=test, run=run, **given | OPTIONS[option] | settings)

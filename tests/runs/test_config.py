@@ -23,6 +23,7 @@ from datadistill.runs.recipes import read_recipe, recipe_names
 from datadistill.runs.seams import make, make_rule
 from datadistill.runs.settings import GROUPS
 from datadistill.runs.store.yaml_files import parse_yaml, read_config, write_yaml
+from tests.covering import combinations
 from tests.runs.helpers import DATA, contents, finish, start
 
 OTHER: dict[str, Any] = {
@@ -231,8 +232,9 @@ def test_recipes_that_were_not_run_say_so_as_the_results_do() -> None:
     assert said == {name for name in listed if name in recipe_names()}
 
 
-@pytest.mark.parametrize("preset", get_args(Preset))
-@pytest.mark.parametrize("name", recipe_names())
+@pytest.mark.parametrize(
+    ("name", "preset"), combinations(recipe_names(), get_args(Preset), together=1)
+)
 def test_the_command_takes_every_recipe(name: str, preset: Preset) -> None:
     command = parse(["distill", name, "--preset", preset])
     assert isinstance(command, Distill)

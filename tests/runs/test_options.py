@@ -42,8 +42,9 @@ def test_a_killed_run_resumes_to_the_same_bytes_and_its_artefact_trains_and_veri
     assert contents(killed) == contents(whole)
     loaded, test = dd.load(whole), real_data(option)[1]
     assert loaded == made
-    assert dd.verify(loaded, test).found == dd.evaluate(loaded, test, networks=2)
-    assert dd.verify(loaded, test).holds
+    verified = dd.verify(loaded, test)
+    assert verified.holds
+    assert verified.found == dd.evaluate(loaded, test, networks=2)
     one, again = (loaded.train(seed=3).state_dict() for _ in range(2))
     assert all(torch.equal(one[name], again[name]) for name in one)
     assert all(torch.isfinite(w).all() for w in one.values())

@@ -1,7 +1,7 @@
 """Every recipe runs on the plain engine, whose outer gradient is that of the fast one.
 
 The data are made up, in the exact formats, and few. The settings are the recipes' own, except that
-minibatches, pools, steps and images are few, and that large networks are narrow.
+minibatches, pools, updates and images are few, and that large networks are narrow.
 """
 
 from dataclasses import replace
@@ -27,8 +27,9 @@ from datadistill.runs.store.yaml_files import read_yaml
 from tests.data import makers
 
 SIZE = 63  # pixels: the smallest that AlexNet takes
-EPOCHS = 30  # as long as the windows of recipes
 STEPS = 2
+EPOCHS = 6
+WINDOW = 4  # of the updates of recipes that differentiate only some
 PHOTOGRAPHS = ("alexnet", "squeezenet")
 NARROW = {"alexnet": "width=4", "squeezenet": "width=8", "alexcifarnet": "width=4"}
 POOLS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -99,6 +100,7 @@ def small(config: RunConfig, made: Path) -> dict[str, Any]:
         "pool_networks": 2 if config.pool and random else None,
         "steps": min(config.steps, STEPS),
         "epochs": min(config.epochs, EPOCHS),
+        "window": config.window and WINDOW,
         "images_per_class": 1,
         "size": SIZE if photographs else None,
         "validation": 0.0 if photographs else None,

@@ -28,6 +28,7 @@ FEW = Counts(
     choosing_networks=3,
     examples=64,
     full_networks=1,
+    full_epochs=1,
     few_shot_networks=4,
     few_shot_choosing=1,
     few_shot_updates=(2, 4),

@@ -22,6 +22,7 @@ FEW = Counts(
     choosing_networks=2,
     examples=64,
     full_networks=1,
+    full_epochs=1,
 )
 
 NETWORKS = 3
