@@ -14,6 +14,7 @@ from datadistill.core.network import Network, Weights
 from datadistill.core.objective import Classification, Objective, Regression
 from datadistill.core.random import stream
 from datadistill.core.update import GradientDescent, UpdateRule, train
+from datadistill.engine.kernels.library import library
 
 
 class Convolutional(nn.Module):
@@ -294,3 +295,8 @@ def leaves(steps: Steps) -> dict[str, Tensor]:
         "labels": steps.labels,
         "learning_rates": steps.learning_rates,
     }
+
+
+def engine_to_ask_for() -> str:
+    """What asks for the engine that made a run of a known network, as messages say it."""
+    return "kernels" if library(torch.float32) else "torch"

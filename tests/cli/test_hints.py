@@ -34,6 +34,7 @@ from datadistill.models import find_for
 from datadistill.runs.distillation import Distillation
 from datadistill.runs.run import Run
 from tests.cli.helpers import run
+from tests.helpers import engine_to_ask_for
 
 from ..data.fetch.test_server import running_site
 
@@ -393,7 +394,8 @@ def test_python_runs_are_told_of_another_engine_in_python(
     dd.distill(train, "linear", iterations=1, **given)
     dd.distill(train, "linear", iterations=2, engine="plain", **given)
     shown = after("To compute as before: make the same call again: ", caplog.text)
-    assert shown == "dd.distill(…, run='python engine', engine='fast', threads=1)"
+    engine = engine_to_ask_for()
+    assert shown == f"dd.distill(…, run='python engine', engine='{engine}', threads=1)"
 
 
 def test_start_a_run(here: Path, tell: Callable[[], str]) -> None:

@@ -61,12 +61,22 @@ def test_it_names_the_kernels_that_normalisations_use() -> None:
     assert made("torch", module).kernels == "none: turned off"
 
 
+@needs_compiler
+def test_it_names_the_kernels_that_linear_layers_use() -> None:
+    assert made("fast", dd.models.Linear()).kernels == kernels(torch.float32).identity
+    assert made("torch", dd.models.Linear()).kernels == "none: turned off"
+
+
 @pytest.mark.parametrize(
     ("name", "module", "expected"),
     [
         ("torch", dd.models.LeNet(), ("fast", True, "none: turned off")),
         ("plain", dd.models.LeNet(), ("plain", False, "none: turned off")),
-        ("fast", dd.models.Linear(), ("fast", True, "none: not needed")),
+        (
+            "fast",
+            nn.Sequential(nn.Flatten(), nn.Linear(784, 3), nn.Tanh()),
+            ("fast", True, "none: not needed"),
+        ),
         (
             "fast",
             nn.Sequential(nn.Unflatten(1, (1, 1)), nn.Flatten(3), nn.Linear(784, 3), nn.Flatten()),

@@ -30,7 +30,7 @@ from datadistill.runs.store.metrics import read_metrics
 from datadistill.runs.store.yaml_files import read_config
 from datadistill.runs.team.link import STOP_TIMEOUT
 from datadistill.runs.team.processes import Processes, Votes, together
-from tests.helpers import relative_error
+from tests.helpers import engine_to_ask_for, relative_error
 from tests.runs.attacker import LOOPBACK, listening_sockets
 from tests.runs.helpers import DATA, arguments_with, finish, start
 
@@ -122,7 +122,8 @@ def test_two_processes_make_the_run_of_one_and_one_goes_on_with_it(
     assert main(["resume", str(two), "--iterations", "25", "--processes", "1"]) == 0
     told = capsys.readouterr().err
     assert "may change the last bits of the result: processes: 2 → 1.\nTo compute as before" in told
-    assert f"datadistill resume {two} --engine fast --threads 1 --processes 2\n" in told
+    engine = engine_to_ask_for()
+    assert f"datadistill resume {two} --engine {engine} --threads 1 --processes 2\n" in told
     left, right = (dd.load(RunFolder(run).distilled) for run in (one, two))
     assert relative_error(right.inputs, left.inputs) < 1e-5
     assert right.claim == left.claim

@@ -14,7 +14,7 @@
 #define ROWS 4
 #define ACROSS 2
 #endif
-#define AT_MOST(count) ((count) < ACROSS ? (count) : ACROSS)
+#define APART __attribute__((noinline)) /* many variants of code: a single copy of them */
 
 /* The first numbers of a vector, fewer than it has; the others are zero. */
 INLINE vec load_some(const REAL *from, int64_t count) {
@@ -145,45 +145,35 @@ INLINE void sum_block(const int rows, const int vectors, int64_t terms, const RE
         }
 }
 
-#define BY_ROWS(call, across)                 \
-    switch (rows) {                           \
-        case 1: call(1, across); break;       \
-        case 2: call(2, across); break;       \
-        case 3: call(3, across); break;       \
-        case 4: call(4, across); break;       \
-        default: call(ROWS, across);          \
-    }
-#define BY_BOTH(call, count)                  \
-    switch (count) {                          \
-        case 1: BY_ROWS(call, 1) break;       \
-        case 2: BY_ROWS(call, 2) break;       \
-        case 3: BY_ROWS(call, AT_MOST(3)) break;       \
-        default: BY_ROWS(call, ACROSS)        \
+/* Whole blocks, and what is left over one by one: fewer variants take less time to compile. */
+#define BLOCKS(call, rows, n, across, i)                     \
+    for (int64_t n = 0, step; n < (rows); n += step) {       \
+        step = (rows) - n < ROWS ? 1 : ROWS;                 \
+        for (int64_t i = 0, some; i < (across); i += some) { \
+            some = (across) - i < ACROSS ? 1 : ACROSS;       \
+            if (step > 1 && some > 1) call(ROWS, ACROSS);    \
+            else if (step > 1) call(ROWS, 1);                \
+            else if (some > 1) call(1, ACROSS);              \
+            else call(1, 1);                                 \
+        }                                                    \
     }
 
 /* y (rows, out) += x (rows, in) · wᵀ, of weights (out, in). */
-static void add_forward(int64_t images, int64_t in, int64_t out, const REAL *x, const REAL *w,
+APART static void add_forward(int64_t images, int64_t in, int64_t out, const REAL *x, const REAL *w,
                         REAL *y) {
 #define DOT(rows, outputs) \
     dot_block(rows, outputs, in, x + n * in, w + o * in, y + n * out + o, out)
-    for (int64_t o = 0; o < out; o += ACROSS)
-        for (int64_t n = 0; n < images; n += ROWS) {
-            const int64_t rows = images - n;
-            BY_BOTH(DOT, out - o)
-        }
+    BLOCKS(DOT, images, n, out, o)
 #undef DOT
 }
 
 /* y (rows, across) += Σ over terms of g (rows, terms) · w (terms, across). */
-static void add_sums(int64_t count, int64_t terms, int64_t across, const REAL *g, int64_t of_row,
+APART static void add_sums(int64_t count, int64_t terms, int64_t across, const REAL *g, int64_t of_row,
                      int64_t of_term, const REAL *w, REAL *y) {
-#define SUM(rows, vectors)                                                                    \
-    sum_block(rows, vectors, terms, g + n * of_row, of_row, of_term, w + i, across,           \
-              y + n * across + i, across - i)
-    for (int64_t i = 0; i < across; i += ACROSS * LANES)
-        for (int64_t n = 0; n < count; n += ROWS) {
-            const int64_t rows = count - n, vectors = (across - i + LANES - 1) / LANES;
-            BY_BOTH(SUM, vectors)
-        }
+#define SUM(rows, vectors)                                                          \
+    sum_block(rows, vectors, terms, g + n * of_row, of_row, of_term, w + v * LANES, \
+              across, y + n * across + v * LANES, across - v * LANES)
+    const int64_t length = (across + LANES - 1) / LANES;
+    BLOCKS(SUM, count, n, length, v)
 #undef SUM
 }
