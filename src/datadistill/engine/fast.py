@@ -30,6 +30,7 @@ from .compiled import CompiledGradient, Functions
 from .garbage import uncollected
 from .graph_budget import (
     CHAINED_GRAPH_BYTES,
+    CHAINED_WINDOW_BYTES,
     GRAPH_BYTES,
     WIDE_GRAPH_BYTES,
     GraphBudget,
@@ -87,10 +88,11 @@ class FastEngine:
         # Where torch.func computes networks side by side, graphs do not tell what they keep.
         narrow = self.vectorised.stacked and self.vectorised.together(traced=self.traced)
         room = GRAPH_BYTES if narrow else WIDE_GRAPH_BYTES
-        room = CHAINED_GRAPH_BYTES if self._chained else room
         if not narrow and self.vectorised.has_large_results:
             keep_freed_memory()
-        self._budget = GraphBudget(room, with_weights=not (narrow or self._chained))
+        self._budget = GraphBudget(room, with_weights=not narrow)
+        if self._chained:
+            self._budget = GraphBudget(CHAINED_GRAPH_BYTES, CHAINED_WINDOW_BYTES)
 
     divisible = True
 

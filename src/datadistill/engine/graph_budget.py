@@ -16,6 +16,8 @@ GRAPH_BYTES = 6 * 2**20
 """What the graphs of all updates may take, to be kept from the way forward for the way back."""
 CHAINED_GRAPH_BYTES = 13 * 2**20
 """The same with the gradients themselves, where layers are one call of C: 30 updates of a LeNet."""
+CHAINED_WINDOW_BYTES = 9 * 2**20
+"""Of these, those of a few updates at a time: 5 of four LeNets, whose weights take as much."""
 WINDOW_BYTES = 4 * 2**20
 """What the graphs of a few updates may take, which are built again together on the way back."""
 
