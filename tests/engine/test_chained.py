@@ -1,5 +1,8 @@
 """Updates in C: gradients and their products are those of autograd."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -119,6 +122,15 @@ def test_so_are_other_layers_a_single_output_and_what_may_not_use_kernels() -> N
     assert not any(in_c(FastEngine(one, Classification())) for one in (residual, single))
     with using("torch"):
         assert not in_c(engines("lenet")[0])
+
+
+def test_what_is_known_of_a_network_is_gone_with_it() -> None:
+    fast, _ = engines("mlp")
+    assert in_c(fast)
+    layers = weakref.ref(fast.vectorised.stacked)
+    del fast, _
+    gc.collect()
+    assert layers() is None
 
 
 def test_tensors_of_another_shape_are_refused_rather_than_read_beyond_their_ends() -> None:

@@ -86,7 +86,7 @@ class ChainedGradient:
         return Products(self.values, found, *back)
 
 
-_known: WeakKeyDictionary[Stacked, ChainedFunctions | None] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Network, ChainedFunctions | None] = WeakKeyDictionary()
 """What has been compared with autograd."""
 
 
@@ -102,10 +102,10 @@ def chained(
     """
     if fast is None or fast.chain is None or not _is_cross_entropy(network, objective):
         return None
-    if fast not in _known:
+    if network not in _known:
         found = ChainedFunctions(fast, fast.chain)
-        _known[fast] = found if _agrees(found, network, objective) else None
-    return _known[fast]
+        _known[network] = found if _agrees(found, network, objective) else None
+    return _known[network]
 
 
 def is_chained(network: Network, objective: Objective) -> bool:
