@@ -19,7 +19,7 @@ RECIPE = "digits-fixed"
 
 @dataclass(frozen=True)
 class Quickstart(Common):
-    """Try the method in a minute or two: distil 1,437 digits into 100 images, and compare."""
+    """Try the method in two minutes: distil 1,437 digits into 100 images, and compare."""
 
     output: Path = Path("quickstart")
     """Run folder. The same command continues an interrupted run."""
